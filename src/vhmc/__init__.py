@@ -1,0 +1,88 @@
+"""Bayesian posteriors whose gradient is expensive, from few exact gradients.
+
+The folders are the layers; each imports from itself and from those listed before it:
+
+- `core`, `diagnostics`: nodes, fits, potentials, dynamics, transforms.
+- `targets`: front ends that turn a user's model into a counted, flat target.
+- `methods`: the algorithms.
+- `runs`: chains iterated, costs added up, draws handed back.
+- `models`: the models of the paper.
+- `experiments`: the paper's figures.
+- `cli`: the command `vhmc`.
+
+Importing this package switches JAX to 64-bit numbers for the whole process: the normal
+equations of the surrogate are useless in 32.
+"""
+
+from importlib import metadata
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+from vhmc.core.bases import (
+    Additive,
+    Radial,
+    additive,
+    fourier,
+    radial,
+    radial_at,
+    softplus,
+)
+from vhmc.core.gaussian import Gaussian, gaussian, standard_normal
+from vhmc.core.hmc import HMC
+from vhmc.core.mass import Mass
+from vhmc.core.potentials import Blend, Surrogate
+from vhmc.core.transforms import (
+    interval,
+    ordered,
+    positive,
+    real,
+    simplex,
+    unit_interval,
+)
+from vhmc.methods.laplace import laplace
+from vhmc.methods.schedules import Ramp
+from vhmc.methods.vhmc import VHMC
+from vhmc.runs.chains import run_chains
+from vhmc.runs.paper import sample_paper
+from vhmc.runs.posterior import Posterior
+from vhmc.runs.training import SurrogateFailure
+from vhmc.targets.from_callable import from_callable
+from vhmc.targets.from_jax import from_jax
+from vhmc.targets.target import Target
+
+__version__ = metadata.version("vhmc")
+
+__all__ = [
+    "HMC",
+    "VHMC",
+    "Additive",
+    "Blend",
+    "Gaussian",
+    "Mass",
+    "Posterior",
+    "Radial",
+    "Ramp",
+    "Surrogate",
+    "SurrogateFailure",
+    "Target",
+    "additive",
+    "fourier",
+    "from_callable",
+    "from_jax",
+    "gaussian",
+    "interval",
+    "laplace",
+    "ordered",
+    "positive",
+    "radial",
+    "radial_at",
+    "real",
+    "run_chains",
+    "sample_paper",
+    "simplex",
+    "softplus",
+    "standard_normal",
+    "unit_interval",
+]

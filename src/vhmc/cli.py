@@ -1,0 +1,98 @@
+"""The command `vhmc`."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+experiments = typer.Typer(no_args_is_help=True)
+app.add_typer(
+    experiments, name="reproduce", help="Reproduce an experiment of the paper."
+)
+console = Console()
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.")
+    ] = False,
+) -> None:
+    """Bayesian posteriors whose gradient is expensive, from few exact gradients."""
+    if version:
+        import vhmc
+
+        console.print(vhmc.__version__)
+        raise typer.Exit()
+
+
+@experiments.command("beta-binomial")
+def reproduce_beta_binomial(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
+        "vhmc-results/beta-binomial"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version, in under a minute.")
+    ] = False,
+    nodes: Annotated[
+        str | None, typer.Option(help="Numbers of hidden nodes, as 10,20,40.")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="Runs for each number of nodes.")
+    ] = None,
+    train: Annotated[int | None, typer.Option(help="Training iterations t0.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="Regularisation lambda.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Where to start, m,K as 0.001,1000.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+) -> None:
+    """Experiment 1: cancer mortality; the surrogate improves as its nodes grow."""
+    # Here and not above: JAX takes seconds to load, which --help need not wait for.
+    from vhmc.experiments.beta_binomial.run import QUICK, Settings, run
+    from vhmc.experiments.beta_binomial.write import write
+
+    given: dict[str, Any] = {
+        "nodes": nodes and _numbers("--nodes", nodes, int),
+        "repetitions": repetitions,
+        "num_train": train,
+        "ridge": ridge,
+        "start": start and _numbers("--start", start, float),
+        "seed": seed,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if quick:
+        chosen = QUICK | chosen
+    began = time.perf_counter()
+    try:
+        settings = Settings(**chosen)
+        out.mkdir(parents=True, exist_ok=True)
+        with console.status("finding the mode") as status:
+            results = run(settings, lambda s: status.update(f"training with {s} nodes"))
+        table = write(out, settings, results, time.perf_counter() - began)
+    except (ValueError, OSError) as error:
+        _fail(error)
+    console.print(table)
+    total = sum(results.costs.values())
+    console.print(f"{total} evaluations, {time.perf_counter() - began:.0f} s")
+    console.print(f"Figures, numbers and settings are in {out}", soft_wrap=True)
+
+
+def _numbers(option: str, text: str, kind: type) -> tuple[Any, ...]:
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        _fail(f"{option} takes numbers with commas between them, got {text}")
+
+
+def _fail(error: Any) -> NoReturn:
+    Console(stderr=True).print(f"vhmc: {error}", style="red", soft_wrap=True)
+    raise typer.Exit(2)
+
+
+def main() -> None:
+    """Run the command."""
+    app()

@@ -1,0 +1,1 @@
+"""The numerical parts: nodes, fits, potentials, dynamics, transforms."""

@@ -1,0 +1,1 @@
+"""How good draws and surrogates are; everything here takes plain arrays."""

@@ -1,0 +1,56 @@
+r"""Effective sample size as the paper defines it, beside ArviZ's.
+
+The paper's footnote: $\mathrm{ESS} = B \, [1 + 2 \sum_{k=1}^K \gamma(k)]^{-1}$ for $B$
+draws of one chain with autocorrelations $\gamma(k)$, cut at $K$ as in Geyer (1992).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def geyer_ess(draws: ArrayLike) -> np.ndarray:
+    """Effective sample size of one chain, shape (draw, ...), for every column.
+
+    The cut is Geyer's initial monotone positive sequence: pairs of neighbouring
+    autocorrelations are summed for as long as the sum stays positive, none counting for
+    more than the one before it. Constant columns give NaN.
+    """
+    chain = np.asarray(draws, dtype=float)
+    columns = chain.reshape(len(chain), -1)
+    sizes = [_ess_of_column(column) for column in columns.T]
+    return np.array(sizes).reshape(chain.shape[1:])
+
+
+def _ess_of_column(column: np.ndarray) -> float:
+    num_draws = len(column)
+    centred = column - column.mean()
+    # Padding to twice the length keeps the circular convolution from wrapping round.
+    spectrum = np.fft.rfft(centred, 2 * num_draws)
+    autocov = np.fft.irfft(np.abs(spectrum) ** 2, 2 * num_draws)[:num_draws]
+    if not autocov[0] > 0:
+        return float("nan")
+    autocorr = autocov / autocov[0]
+    pairs = autocorr[: num_draws // 2 * 2].reshape(-1, 2).sum(axis=1)
+    ends = np.flatnonzero(pairs <= 0)
+    positive = pairs[: ends[0]] if len(ends) else pairs
+    # A sum of pairs counts lag zero twice: 1 + 2 sum_{k>=1} = 2 sum_{pairs} - 1.
+    time = 2 * np.minimum.accumulate(positive).sum() - 1
+    return num_draws / max(time, 1 / num_draws)
+
+
+def bulk_ess(draws: ArrayLike) -> np.ndarray:
+    """ArviZ's rank-normalised bulk ESS, for draws of shape (chain, draw, ...)."""
+    return _by_parameter("ess", draws, method="bulk")
+
+
+def split_rhat(draws: ArrayLike) -> np.ndarray:
+    """ArviZ's rank-normalised split R-hat, for draws of shape (chain, draw, ...)."""
+    return _by_parameter("rhat", draws, method="rank")
+
+
+def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
+    import arviz as az  # slow to import, and not needed to sample
+
+    data = az.convert_to_dataset({"x": np.asarray(draws, dtype=float)})
+    with np.errstate(all="ignore"):  # chains that do not move: infinite or undefined
+        return np.asarray(getattr(az, statistic)(data, **options)["x"])

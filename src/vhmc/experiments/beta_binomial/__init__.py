@@ -1,0 +1,1 @@
+"""Experiment 1: a beta-binomial model for overdispersion."""

@@ -1,0 +1,1 @@
+"""The algorithms: the paper's, and what they stand on."""

@@ -1,0 +1,99 @@
+r"""Laplace's approximation: the mode $\theta^L$ and the curvature there."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+
+from vhmc.core.gaussian import Gaussian, gaussian
+from vhmc.targets.target import Target
+
+SMALLEST_CURVATURE = 1e-10
+"""Relative to the largest; below it a Hessian says nothing of its direction."""
+
+WALL = 1e100
+"""Energy reported to the optimiser where the model has none."""
+
+
+class Laplace(NamedTuple):
+    """A Gaussian at the mode, with what finding it cost and what went wrong.
+
+    guide: the Gaussian potential.
+    energy: true energy at the mode.
+    num_search: calls of the model spent on the mode.
+    num_hessian: calls of the model spent on the curvature.
+    warnings: sentences for the user; empty if all went well.
+    """
+
+    guide: Gaussian
+    energy: float
+    num_search: int
+    num_hessian: int
+    warnings: tuple[str, ...]
+
+
+def laplace(target: Target, start: np.ndarray, max_evaluations: int = 1000) -> Laplace:
+    """Find the mode by SciPy's L-BFGS from `start`, then the Hessian there."""
+    before = target.num_evaluations
+    mode, energy, warnings = _search(target, start, max_evaluations)
+    found = target.num_evaluations
+    hessian = target.hessian(mode)
+    num_hessian = target.num_evaluations - found
+    precision, repairs = repair(hessian)
+    guide = gaussian(jnp.asarray(mode), jnp.asarray(precision))
+    return Laplace(guide, energy, found - before, num_hessian, warnings + repairs)
+
+
+def repair(hessian: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Nearest useful precision: negative curvatures change sign, flat ones get a floor.
+
+    Returns it with a sentence if anything was changed.
+    """
+    if not np.all(np.isfinite(hessian)):
+        raise ValueError("the Hessian at the mode is not finite")
+    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
+    floor = SMALLEST_CURVATURE * np.abs(values).max()
+    if floor == 0:
+        raise ValueError("the log density is flat at the mode: its Hessian is zero")
+    is_bad = values <= floor
+    if not is_bad.any():
+        return (hessian + hessian.T) / 2, ()
+    repaired = np.where(is_bad, np.maximum(np.abs(values), floor), values)
+    message = (
+        f"the Hessian at the mode is not positive definite: {is_bad.sum()} of "
+        f"{len(values)} curvatures (smallest {values.min():.3g}) were repaired"
+    )
+    return (vectors * repaired) @ vectors.T, (message,)
+
+
+def _search(
+    target: Target, start: np.ndarray, max_evaluations: int
+) -> tuple[np.ndarray, float, tuple[str, ...]]:
+    first = target.evaluate(start[None])
+    if not (np.isfinite(first.energy[0]) and np.isfinite(first.grad).all()):
+        raise ValueError(
+            "the log density and its gradient must be finite at the start, "
+            f"got {-first.energy[0]} and {-first.grad[0]} at {start}"
+        )
+
+    def objective(theta):
+        # SciPy asks for the start again, which is already paid for.
+        known = np.array_equal(theta, start)
+        answer = first if known else target.evaluate(theta[None])
+        energy, grad = float(answer.energy[0]), answer.grad[0]
+        is_finite = np.isfinite(energy) and np.isfinite(grad).all()
+        # A finite wall makes the line search step back; infinity would end it.
+        return (energy, grad) if is_finite else (WALL, np.zeros_like(theta))
+
+    result = scipy.optimize.minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxfun": max_evaluations, "maxiter": max_evaluations},
+    )
+    warnings: tuple[str, ...] = ()
+    if not result.success:
+        warnings = (f"the search for the mode stopped early: {result.message}",)
+    return result.x, float(result.fun), warnings

@@ -1,0 +1,1 @@
+"""Runs: chains iterated, costs added up, draws handed back."""

@@ -1,0 +1,89 @@
+"""Models written in JAX."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+from jax.experimental import io_callback
+
+from vhmc._types import Potential, Scalar, Vector
+from vhmc.core.transforms import AbstractConstraint
+from vhmc.targets.parameters import Parameters
+from vhmc.targets.target import Counter, Evaluations, Target
+
+
+def from_jax(
+    log_density: Callable[[Any], Any],
+    init: Any,
+    constraints: Mapping[str, AbstractConstraint] | None = None,
+) -> Target:
+    """Target of a log density that JAX can trace.
+
+    log_density: log of the posterior density up to a constant, in the user's space:
+        the Jacobian of the constraints is added here.
+    init: values to start from, which also say what the parameters are: a dict of
+        numbers and arrays (or any pytree), or one flat vector, as `log_density` takes.
+    constraints: where each parameter lives; those not named are real.
+    """
+    parameters = Parameters(init, constraints or {})
+    return TracedTarget(log_density, parameters)
+
+
+class TracedTarget(Target):
+    """A target whose density JAX differentiates."""
+
+    def __init__(self, log_density: Callable[[Any], Any], parameters: Parameters):
+        super().__init__(parameters)
+
+        def energy(theta: Vector) -> Scalar:
+            values, log_jacobian = parameters.unflatten(theta)
+            return -(jnp.asarray(log_density(values), dtype=float) + log_jacobian)
+
+        shape = jax.eval_shape(energy, parameters.start).shape
+        if shape != ():
+            raise ValueError(f"log_density must return one number, got shape {shape}")
+        self._batched = jax.jit(jax.vmap(jax.value_and_grad(energy)))
+        self._hessian = jax.jit(jax.hessian(energy))
+        self._potential = _counted(energy, self._counter)
+
+    def _evaluate(self, thetas: np.ndarray) -> Evaluations:
+        self._counter.add(len(thetas))
+        energy, grad = self._batched(thetas)
+        return Evaluations(np.asarray(energy), np.asarray(grad))
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """Second derivatives by autodiff, counted as `dim` calls."""
+        self._counter.add(self.dim)
+        return np.asarray(self._hessian(theta))
+
+    @property
+    def potential(self) -> Potential:
+        """The true energy; traced calls are counted as they run."""
+        return self._potential
+
+
+def _counted(energy: Potential, counter: Counter) -> Potential:
+    """Count each point at which the traced energy or its gradient is computed."""
+
+    @custom_vmap
+    def tick(theta):
+        io_callback(counter.add, None, 1)
+        return theta
+
+    @tick.def_vmap
+    def _(axis_size, in_batched, theta):
+        io_callback(counter.add, None, axis_size)  # one host call for the whole batch
+        return theta, in_batched[0]
+
+    @jax.custom_vjp
+    def potential(theta: Vector) -> Scalar:
+        return energy(tick(theta))
+
+    def forward(theta):
+        return jax.value_and_grad(energy)(tick(theta))
+
+    potential.defvjp(forward, lambda grad, cotangent: (cotangent * grad,))
+    return potential

@@ -1,0 +1,108 @@
+"""Names, shapes and constraints on one side, a flat free vector on the other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from vhmc._types import Scalar, Vector
+from vhmc.core.transforms import AbstractConstraint, real
+
+
+class Parameters:
+    """How a user's parameters lie in the vector that the method works on.
+
+    A nested parameter is named by its path, `prior.scale`; a bare array is `theta`.
+    """
+
+    def __init__(self, init: Any, constraints: Mapping[str, AbstractConstraint]):
+        paths, tree = jax.tree_util.tree_flatten_with_path(init)
+        if not paths:
+            raise ValueError("init has no parameters")
+        self._tree: Any = tree
+        # JAX sorts the keys of a dict; people expect them as they wrote them.
+        written = list(init) if isinstance(init, dict) else []
+        self._order = sorted(
+            range(len(paths)),
+            key=lambda i: written.index(paths[i][0][0].key) if written else i,
+        )
+        paths = [paths[i] for i in self._order]
+        self.names = [
+            jax.tree_util.keystr(path, simple=True, separator=".") or "theta"
+            for path, _ in paths
+        ]
+        unknown = sorted(set(constraints) - set(self.names))
+        if unknown:
+            raise ValueError(
+                f"constraints name no parameter: {', '.join(unknown)} "
+                f"(parameters are {', '.join(self.names)})"
+            )
+        self._constraints = [constraints.get(name, real) for name in self.names]
+        values = self._as_arrays([value for _, value in paths])
+        self.shapes = dict(zip(self.names, (v.shape for v in values), strict=True))
+        vector, self._unravel = ravel_pytree(self._to_free(values))
+        self.start = np.asarray(vector)
+
+    @property
+    def dim(self) -> int:
+        """Length of the unconstrained vector."""
+        return len(self.start)
+
+    def unflatten(self, theta: Vector) -> tuple[Any, Scalar]:
+        """The user's parameters at `theta`, and the log-Jacobian of getting there."""
+        parts = zip(self._constraints, self._unravel(theta), strict=True)
+        log_jacobians = [constraint.log_jacobian(part) for constraint, part in parts]
+        values = self._constrained_leaves(theta)
+        return self._rebuild(values), jnp.sum(jnp.stack(log_jacobians))
+
+    def flatten(self, init: Any) -> np.ndarray:
+        """Check values in the user's space and turn them into a free vector."""
+        leaves, tree = jax.tree_util.tree_flatten(init)
+        if tree != self._tree:
+            raise ValueError(f"start must hold just {', '.join(self.names)}")
+        values = self._as_arrays([leaves[i] for i in self._order])
+        for name, value in zip(self.names, values, strict=True):
+            if value.shape != self.shapes[name]:
+                raise ValueError(
+                    f"start of {name} must have shape {self.shapes[name]}, "
+                    f"got {value.shape}"
+                )
+        return np.asarray(ravel_pytree(self._to_free(values))[0])
+
+    def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Named values in the user's space, for vectors along the last axis."""
+        flat = jnp.asarray(thetas).reshape(-1, self.dim)
+        values = jax.jit(jax.vmap(self._constrained_leaves))(flat)
+        return {
+            name: np.asarray(value).reshape(thetas.shape[:-1] + self.shapes[name])
+            for name, value in zip(self.names, values, strict=True)
+        }
+
+    def _constrained_leaves(self, theta: Vector) -> list[jax.Array]:
+        parts = zip(self._constraints, self._unravel(theta), strict=True)
+        return [constraint.constrain(part) for constraint, part in parts]
+
+    def _rebuild(self, values: list[jax.Array]) -> Any:
+        leaves = [values[self._order.index(i)] for i in range(len(values))]
+        return jax.tree_util.tree_unflatten(self._tree, leaves)
+
+    def _as_arrays(self, leaves: list[Any]) -> list[jax.Array]:
+        try:
+            return [jnp.asarray(leaf, dtype=float) for leaf in leaves]
+        except (TypeError, ValueError) as error:
+            raise ValueError("parameters must be numbers or arrays of them") from error
+
+    def _to_free(self, values: list[jax.Array]) -> list[jax.Array]:
+        free = []
+        for name, constraint, value in zip(
+            self.names, self._constraints, values, strict=True
+        ):
+            if not constraint.contains(value):
+                raise ValueError(
+                    f"start of {name} must be {constraint.description}, got {value}"
+                )
+            free.append(constraint.unconstrain(value))
+        return free

@@ -1,0 +1,50 @@
+"""The tree keeps its promises: imports point down, files stay small, no attic."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
+LAYERS = [
+    {"_types"},
+    {"core", "diagnostics"},
+    {"targets"},
+    {"methods", "baselines"},
+    {"runs"},
+    {"models"},
+    {"experiments", "plotting", "report"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    modules |= {
+        alias.name
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Import)
+        for alias in n.names
+    }
+    return {m.split(".")[1] for m in modules if m and m.startswith("vhmc.")}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_only_point_down(module):
+    here = module.parts[0].removesuffix(".py")
+    if here == "__init__":
+        return
+    for name in imported(PACKAGE / module):
+        assert LEVEL[name] <= LEVEL[here], f"{module} imports {name}"
+
+
+def test_every_module_is_in_a_layer():
+    rooms = {module.parts[0].removesuffix(".py") for module in MODULES}
+    assert rooms - {"__init__"} <= set(LEVEL)
+
+
+def test_no_attic():
+    assert not {"utils.py", "util.py", "helpers.py"} & {m.name for m in MODULES}
