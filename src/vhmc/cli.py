@@ -56,11 +56,11 @@ def reproduce_beta_binomial(
     from vhmc.experiments.beta_binomial.write import write
 
     given: dict[str, Any] = {
-        "nodes": nodes and _numbers("--nodes", nodes, int),
+        "nodes": _numbers("--nodes", nodes, int),
         "repetitions": repetitions,
         "num_train": train,
         "ridge": ridge,
-        "start": start and _numbers("--start", start, float),
+        "start": _numbers("--start", start, float, 2),
         "seed": seed,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -81,11 +81,18 @@ def reproduce_beta_binomial(
     console.print(f"Figures, numbers and settings are in {out}", soft_wrap=True)
 
 
-def _numbers(option: str, text: str, kind: type) -> tuple[Any, ...]:
+def _numbers(
+    option: str, text: str | None, kind: type, count: int | None = None
+) -> tuple[Any, ...] | None:
+    if text is None:
+        return None
     try:
-        return tuple(kind(part) for part in text.split(","))
+        numbers = tuple(kind(part) for part in text.split(","))
     except ValueError:
         _fail(f"{option} takes numbers with commas between them, got {text}")
+    if count not in (None, len(numbers)):
+        _fail(f"{option} takes {count} numbers, got {text}")
+    return numbers
 
 
 def _fail(error: Any) -> NoReturn:

@@ -12,9 +12,6 @@ from vhmc.targets.target import Target
 SMALLEST_CURVATURE = 1e-10
 """Relative to the largest; below it a Hessian says nothing of its direction."""
 
-WALL = 1e100
-"""Energy reported to the optimiser where the model has none."""
-
 
 class Laplace(NamedTuple):
     """A Gaussian at the mode, with what finding it cost and what went wrong.
@@ -77,14 +74,20 @@ def _search(
             f"got {-first.energy[0]} and {-first.grad[0]} at {start}"
         )
 
+    highest = float(first.energy[0])
+
     def objective(theta):
+        nonlocal highest
         # SciPy asks for the start again, which is already paid for.
         known = np.array_equal(theta, start)
         answer = first if known else target.evaluate(theta[None])
         energy, grad = float(answer.energy[0]), answer.grad[0]
-        is_finite = np.isfinite(energy) and np.isfinite(grad).all()
-        # A finite wall makes the line search step back; infinity would end it.
-        return (energy, grad) if is_finite else (WALL, np.zeros_like(theta))
+        if np.isfinite(energy) and np.isfinite(grad).all():
+            highest = max(highest, energy)
+            return energy, grad
+        # A wall just above all that was seen: the line search then halves its step,
+        # where a huge number would shrink it to nothing.
+        return highest + 1.0, np.zeros_like(theta)
 
     result = scipy.optimize.minimize(
         objective,

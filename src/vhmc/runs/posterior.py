@@ -61,10 +61,14 @@ class Posterior:
         return to_arviz(self.draws, self.stats, attributes)
 
     def summary(self, **options: Any) -> Any:
-        """ArviZ's table of means, intervals, effective sizes and R-hat."""
+        """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.
+
+        options: those of `arviz.summary`.
+        """
         import arviz as az
 
-        return az.summary(self.to_arviz(), **options)
+        # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
+        return az.summary(self.to_arviz(), **{"round_to": "none", **options})
 
     def __repr__(self) -> str:
         chains, draws, _ = self.unconstrained.shape

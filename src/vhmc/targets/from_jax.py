@@ -42,7 +42,9 @@ class TracedTarget(Target):
             values, log_jacobian = parameters.unflatten(theta)
             return -(jnp.asarray(log_density(values), dtype=float) + log_jacobian)
 
-        shape = jax.eval_shape(energy, parameters.start).shape
+        shape = jax.eval_shape(
+            lambda theta: log_density(parameters.unflatten(theta)[0]), parameters.start
+        ).shape
         if shape != ():
             raise ValueError(f"log_density must return one number, got shape {shape}")
         self._batched = jax.jit(jax.vmap(jax.value_and_grad(energy)))

@@ -19,7 +19,7 @@ class Parameters:
     """
 
     def __init__(self, init: Any, constraints: Mapping[str, AbstractConstraint]):
-        paths, tree = jax.tree_util.tree_flatten_with_path(init)
+        paths, tree = jax.tree_util.tree_flatten_with_path(init, is_leaf=_is_list)
         if not paths:
             raise ValueError("init has no parameters")
         self._tree: Any = tree
@@ -60,7 +60,7 @@ class Parameters:
 
     def flatten(self, init: Any) -> np.ndarray:
         """Check values in the user's space and turn them into a free vector."""
-        leaves, tree = jax.tree_util.tree_flatten(init)
+        leaves, tree = jax.tree_util.tree_flatten(init, is_leaf=_is_list)
         if tree != self._tree:
             raise ValueError(f"start must hold just {', '.join(self.names)}")
         values = self._as_arrays([leaves[i] for i in self._order])
@@ -106,3 +106,8 @@ class Parameters:
                 )
             free.append(constraint.unconstrain(value))
         return free
+
+
+def _is_list(node: Any) -> bool:
+    """People write a vector as a list; to JAX that would be a parameter an entry."""
+    return isinstance(node, list)
