@@ -7,6 +7,8 @@ draws of one chain with autocorrelations $\gamma(k)$, cut at $K$ as in Geyer (19
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vhmc import _arviz
+
 
 def geyer_ess(draws: ArrayLike) -> np.ndarray:
     """Effective sample size of one chain, shape (draw, ...), for every column.
@@ -49,8 +51,7 @@ def split_rhat(draws: ArrayLike) -> np.ndarray:
 
 
 def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
-    import arviz as az  # slow to import, and not needed to sample
-
+    az = _arviz.load()
     data = az.convert_to_dataset({"x": np.asarray(draws, dtype=float)})
     with np.errstate(all="ignore"):  # chains that do not move: infinite or undefined
         return np.asarray(getattr(az, statistic)(data, **options)["x"])

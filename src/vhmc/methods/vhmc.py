@@ -59,7 +59,7 @@ class VHMC(eqx.Module):
     """
 
     num_features: int = 100
-    ridge: float = 1e-4
+    ridge: float = 1.0
     schedule: Schedule = Ramp(200.0)
     num_train: int = 2000
     num_steps: int = 10

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from vhmc import _arviz
+
 
 def to_arviz(
     posterior: dict[str, np.ndarray],
@@ -11,8 +13,7 @@ def to_arviz(
     attributes: dict[str, Any],
 ) -> Any:
     """Draws and statistics of shape (chain, draw, ...) as ArviZ's container."""
-    import arviz as az  # slow to import, and not needed to sample
-
+    az = _arviz.load()
     groups = {"posterior": posterior, "sample_stats": sample_stats}
     if int(az.__version__.split(".")[0]) < 1:
         data = az.from_dict(posterior=posterior, sample_stats=sample_stats)

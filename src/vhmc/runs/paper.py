@@ -11,6 +11,7 @@ import numpy as np
 from vhmc._types import PRNGKey
 from vhmc.core.gaussian import Gaussian
 from vhmc.core.hmc import HMC
+from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.methods.laplace import laplace
 from vhmc.methods.step_size import find_step_size
 from vhmc.methods.vhmc import VHMC
@@ -22,6 +23,11 @@ from vhmc.targets.target import Target
 TUNING_CHAINS = 16
 LEAST_ACCEPTANCE = 0.01
 """Below it the frozen chains do not move, whatever the step size."""
+RHAT_LIMIT = 1.1
+LEAST_DRAWS = 100
+"""Draws of a chain below which R-hat is noise."""
+FARTHEST = 5.0
+"""Times the distance of the farthest training state beyond which draws ran away."""
 
 
 def sample_paper(
@@ -140,6 +146,13 @@ def _doubts(method: VHMC, trained: Trained, unconstrained: np.ndarray) -> list[s
         doubts.append(
             f"the gradient was not finite at {trained.num_failed} accepted states"
         )
+    has_enough = unconstrained.shape[1] >= LEAST_DRAWS
+    rhat = split_rhat(unconstrained).max() if has_enough else 1.0
+    if not rhat < RHAT_LIMIT:
+        doubts.append(
+            f"the chains on the frozen surrogate disagree (R-hat {rhat:.3g}): draw "
+            "more, or train longer"
+        )
     guide = trained.state.guide
     seen, drawn = (
         np.linalg.norm(
@@ -147,7 +160,7 @@ def _doubts(method: VHMC, trained: Trained, unconstrained: np.ndarray) -> list[s
         ).max()
         for points in (trained.theta, unconstrained.reshape(-1, dim))
     )
-    if not drawn < 5 * seen:
+    if not drawn < FARTHEST * seen:
         doubts.append(
             f"draws go {drawn / seen:.3g} times as far from the mode as the training "
             "states: the surrogate may not be normalisable; train longer"

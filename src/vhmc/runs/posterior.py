@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from vhmc import _arviz
 from vhmc.core.potentials import Surrogate
 from vhmc.runs.arviz_export import to_arviz
 from vhmc.runs.training import Trained
@@ -65,10 +66,9 @@ class Posterior:
 
         options: those of `arviz.summary`.
         """
-        import arviz as az
-
         # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
-        return az.summary(self.to_arviz(), **{"round_to": "none", **options})
+        options = {"round_to": "none", **options}
+        return _arviz.load().summary(self.to_arviz(), **options)
 
     def __repr__(self) -> str:
         chains, draws, _ = self.unconstrained.shape

@@ -19,7 +19,7 @@ from vhmc.diagnostics.quadrature import Grid
 from vhmc.methods.vhmc import VHMC
 from vhmc.models.beta_binomial import beta_binomial
 from vhmc.runs.chains import run_chains
-from vhmc.runs.paper import frozen_kernel
+from vhmc.runs.paper import RHAT_LIMIT, frozen_kernel
 from vhmc.runs.training import SurrogateFailure, Trained
 
 LOWER, UPPER = (-8.5, 2.0), (-4.5, 20.0)
@@ -28,9 +28,6 @@ GRID_SIZE = 250
 NUM_CHAINS = 4
 LEAK = 0.01
 """Share of its mass outside the box above which a surrogate is said to leak."""
-
-RHAT_LIMIT = 1.1
-"""R-hat of the frozen chains at which a run counts as flagged."""
 
 
 class Exact(NamedTuple):
