@@ -72,12 +72,11 @@ class HMC(eqx.Module):
         self, key: PRNGKey, state: HMCState, potential: Potential
     ) -> tuple[HMCState, HMCInfo]:
         """Move every chain once; costs `num_steps` gradients a chain."""
-        key_momentum, key_length, key_accept = jax.random.split(key, 3)
-        momentum = self.mass.sample(key_momentum, *state.theta.shape)
-        fewest = jnp.ceil((1 - self.jitter) * self.num_steps).astype(int)
-        length = jax.random.randint(
-            key_length, (), jnp.maximum(fewest, 1), self.num_steps + 1
-        )
+        num_chains, dim = state.theta.shape
+        key_momentum, key_uniform = jax.random.split(key)
+        momentum = self.mass.sample(key_momentum, num_chains, dim)
+        uniforms = jax.random.uniform(key_uniform, (1 + num_chains,))
+        length = self._length(uniforms[0])
         end = leapfrog(potential, self.mass, state, momentum, self.step_size, length)
 
         before = state.energy + self.mass.kinetic(momentum)
@@ -87,11 +86,17 @@ class HMC(eqx.Module):
         is_usable = ~jnp.isnan(drop) & jnp.all(jnp.isfinite(end.grad), axis=1)
         log_ratio = jnp.where(is_usable, drop, -jnp.inf)
         accept_prob = jnp.exp(jnp.minimum(log_ratio, 0.0))
-        is_accepted = jax.random.uniform(key_accept, accept_prob.shape) < accept_prob
+        is_accepted = uniforms[1:] < accept_prob
 
         info = HMCInfo(accept_prob, is_accepted, log_ratio < -MAX_ENERGY_ERROR, length)
         proposed = HMCState(end.theta, end.energy, end.grad)
         return _choose(is_accepted, proposed, state), info
+
+    def _length(self, uniform: Scalar) -> Int[Array, ""]:
+        """Leapfrog steps of one transition (`randint` would compile for longer)."""
+        fewest = jnp.maximum(jnp.ceil((1 - self.jitter) * self.num_steps), 1)
+        choices = self.num_steps - fewest + 1
+        return (fewest + jnp.floor(uniform * choices)).astype(int)
 
     def nudge(self, info: HMCInfo, acceptance: Scalar | float, count: Array) -> "HMC":
         r"""Move the step size towards a wanted acceptance (Robbins and Monro).
