@@ -4,14 +4,22 @@ import csv
 import json
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
 
-from vhmc.experiments.beta_binomial.measure import exact_posterior, summarise
+from vhmc.diagnostics import quadrature
+from vhmc.experiments.beta_binomial.measure import (
+    LOWER,
+    UPPER,
+    exact_posterior,
+    summarise,
+)
 from vhmc.experiments.beta_binomial.run import Settings, run
 from vhmc.experiments.beta_binomial.write import fall, write
-from vhmc.models.beta_binomial import beta_binomial, cancer_mortality
+from vhmc.models.beta_binomial import beta_binomial, cancer_mortality, log_rising
 
 
 def test_the_data_are_the_published_twenty_pairs():
@@ -40,10 +48,26 @@ def test_log_density_is_scipys_up_to_a_constant():
 
 
 def test_the_box_holds_the_posterior():
-    """Doubling the grid changes nothing, so the quadrature has converged."""
+    """All but 5e-5 of it, so its moments are those of a box without end."""
     exact = exact_posterior()
-    np.testing.assert_allclose(exact.mean, [-6.8154, 7.9393], atol=2e-3)
-    np.testing.assert_allclose(exact.sd, [0.2942, 1.4264], atol=2e-3)
+    wide = quadrature.grid((-11.0, -8.0), (2.0, 40.0), 500)
+    log_p = quadrature.log_probabilities(beta_binomial().potential, wide)
+    points = np.asarray(wide.points)
+    inside = np.all((points > LOWER) & (points < UPPER), axis=1)
+    assert np.exp(log_p)[~inside].sum() < 5.5e-5
+    mean, covariance = quadrature.moments(log_p, wide)
+    np.testing.assert_allclose(exact.mean, mean, atol=1e-3)
+    np.testing.assert_allclose(exact.sd, np.sqrt(np.diag(covariance)), rtol=2e-3)
+
+
+@pytest.mark.parametrize("x", [1e-3, 1.0, 999.0, 1001.0, 1e6, 1e15, 1e18])
+@pytest.mark.parametrize("n", [0, 1, 3, 54, 53583])
+def test_rising_factorials_keep_their_digits(x, n):
+    """Against the sum of logs, also where log-gammas cancel, and its slope in x."""
+    terms = x + np.arange(n)
+    value, slope = jax.value_and_grad(log_rising)(jnp.array(x), jnp.array(float(n)))
+    np.testing.assert_allclose(value, math.fsum(np.log(terms)), rtol=1e-12)
+    np.testing.assert_allclose(slope, math.fsum(1 / terms), rtol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +88,9 @@ def test_more_nodes_are_closer(small):
 def test_every_evaluation_is_in_the_costs(small):
     _, results = small
     training = sum(row["evaluations"] for row in results.rows)
-    assert results.costs == {
-        "search": results.costs["search"],
-        "hessian": 2,
-        "training": training,
-    }
-    assert training < 2 * 3 * 800
+    assert results.costs["training"] == training
+    assert results.costs["hessian"] == 2
+    assert 0.7 < training / (2 * 3 * 800) < 1
 
 
 def test_the_folder_holds_figures_numbers_and_settings(small, tmp_path):
@@ -97,7 +118,8 @@ def test_the_folder_holds_figures_numbers_and_settings(small, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"nodes": ()}, "at least one number of nodes"),
+        ({"nodes": ()}, r"numbers of nodes must grow, got \[\]"),
+        ({"nodes": (10, 10)}, r"numbers of nodes must grow, got \[10, 10\]"),
         ({"repetitions": 0}, "repetitions must be at least 1, got 0"),
         ({"draws": 0}, "draws must be at least 1, got 0"),
     ],

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chance import LIMIT, standard_errors
-from vhmc.core import mass
 from vhmc.core.bases import additive
 from vhmc.core.gaussian import gaussian, standard_normal
 from vhmc.core.hmc import HMC, HMCState, leapfrog
+from vhmc.core.mass import mass_from_covariance, unit_mass
 from vhmc.core.potentials import Blend, Surrogate
 from vhmc.runs.chains import run_chains
 
 COVARIANCE = jnp.array([[2.0, 0.6, 0.0], [0.6, 1.0, 0.2], [0.0, 0.2, 0.5]])
 MASSES = {
-    "identity": mass.identity(3),
-    "diagonal": mass.from_covariance(jnp.array([2.0, 1.0, 0.5])),
-    "dense": mass.from_covariance(COVARIANCE),
+    "identity": unit_mass(3),
+    "diagonal": mass_from_covariance(jnp.array([2.0, 1.0, 0.5])),
+    "dense": mass_from_covariance(COVARIANCE),
 }
 NETWORK = Surrogate(
     additive(jax.random.key(3), 20, standard_normal(3)),
@@ -130,7 +130,7 @@ def counted(potential):
 
 def test_a_trajectory_costs_one_gradient_a_step_and_one_to_start():
     potential, calls = counted(standard_normal(2))
-    kernel = HMC(mass.identity(2), 0.1, num_steps=7)
+    kernel = HMC(unit_mass(2), 0.1, num_steps=7)
     run = run_chains(jax.random.key(0), kernel, jnp.zeros((3, 2)), potential, 5)
     jax.block_until_ready(run.theta)
     assert calls["number"] == 3 * (1 + 5 * 7)
@@ -138,7 +138,7 @@ def test_a_trajectory_costs_one_gradient_a_step_and_one_to_start():
 
 @pytest.mark.parametrize(("jitter", "fewest"), [(0.0, 10), (0.5, 5), (1.0, 1)])
 def test_jitter_covers_its_range_and_no_more(jitter, fewest):
-    kernel = HMC(mass.identity(1), 0.1, num_steps=10, jitter=jitter)
+    kernel = HMC(unit_mass(1), 0.1, num_steps=10, jitter=jitter)
     state = kernel.init(jnp.zeros((1, 1)), standard_normal(1))
 
     def length(key):
@@ -149,7 +149,7 @@ def test_jitter_covers_its_range_and_no_more(jitter, fewest):
 
 
 def test_a_wild_trajectory_is_rejected_and_counted_as_divergent():
-    kernel = HMC(mass.identity(2), 100.0, num_steps=10)
+    kernel = HMC(unit_mass(2), 100.0, num_steps=10)
     theta = jnp.ones((3, 2))
     run = run_chains(jax.random.key(0), kernel, theta, standard_normal(2), 20)
     assert run.is_divergent.all()
@@ -160,7 +160,7 @@ def test_a_gradient_that_is_not_finite_is_never_accepted():
     def broken(theta):
         return jnp.where(theta[0] > 0, jnp.sqrt(theta[0] - jnp.abs(theta[0])), 0.0)
 
-    kernel = HMC(mass.identity(1), 0.5, num_steps=3)
+    kernel = HMC(unit_mass(1), 0.5, num_steps=3)
     theta = -jnp.ones((5, 1))
     run = run_chains(jax.random.key(0), kernel, theta, broken, 50)
     assert np.isfinite(run.energy).all()
@@ -176,7 +176,7 @@ def test_potential_weights_are_data():
         traces += 1
         return jnp.tanh(x)
 
-    kernel = HMC(mass.identity(3), 0.1)
+    kernel = HMC(unit_mass(3), 0.1)
     counts = []
     for number in range(4):
         key_nodes, key_weights = jax.random.split(jax.random.key(number))

@@ -59,6 +59,24 @@ def test_walls_without_a_value_are_survived():
     np.testing.assert_allclose(fitted.guide.mean, [1.0], atol=1e-3)
 
 
+@pytest.mark.parametrize(("sd", "offset"), [(1e6, 0.0), (1e-6, 0.0), (1.0, 1e10)])
+def test_neither_units_nor_constants_stop_the_search(sd, offset):
+    target = vhmc.from_jax(
+        lambda x: offset - 0.5 * jnp.sum((x / sd) ** 2), 5 * sd * jnp.ones(2)
+    )
+    fitted = vhmc.laplace(target, target.start)
+    assert np.abs(fitted.guide.mean / sd).max() < 0.01
+    assert fitted.warnings == ()
+
+
+def test_a_search_that_ends_far_from_the_mode_is_reported():
+    target = vhmc.from_jax(
+        lambda x: -0.5 * jnp.sum((x / jnp.array([1.0, 1e-3])) ** 2), jnp.ones(2)
+    )
+    fitted = vhmc.laplace(target, target.start, max_evaluations=3)
+    assert any("standard deviations from it" in text for text in fitted.warnings)
+
+
 def test_running_out_of_evaluations_is_reported():
     target = vhmc.from_jax(
         lambda x: -jnp.sum((1 - x[:-1]) ** 2 + 100 * (x[1:] - x[:-1] ** 2) ** 2),

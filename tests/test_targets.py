@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -59,12 +60,14 @@ def test_nothing_bypasses_the_counter(kind, hessian):
         jax.jit(jax.vmap(jax.value_and_grad(potential)))(jnp.ones((4, 2)))
     )
     assert target.num_evaluations == before + 1 + 1 + 4
+    jax.block_until_ready(jax.vmap(jax.vmap(jax.grad(potential)))(jnp.ones((3, 4, 2))))
+    assert target.num_evaluations == before + 6 + 12
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exact_hmc_is_counted_to_the_call(kind):
     target = KINDS[kind]()
-    kernel = vhmc.HMC(vhmc.Mass(jnp.ones(2), jnp.ones(2)), 0.3, num_steps=5)
+    kernel = vhmc.HMC(vhmc.unit_mass(2), 0.3, num_steps=5)
     run = vhmc.run_chains(
         jax.random.key(0), kernel, jnp.zeros((3, 2)), target.potential, 4
     )
@@ -87,6 +90,13 @@ def test_names_keep_the_order_they_were_written_in():
     )
     assert target.parameters.names == ["z", "a"]
     np.testing.assert_array_equal(target.start, [1.0, 2.0, 3.0])
+
+
+def test_a_list_of_arrays_is_a_pytree():
+    init = {"layers": [np.zeros(2), np.zeros((2, 3))]}
+    target = vhmc.from_jax(lambda p: -sum(jnp.sum(w**2) for w in p["layers"]), init)
+    assert target.parameters.names == ["layers.0", "layers.1"]
+    assert target.dim == 8
 
 
 def test_nested_parameters_are_named_by_their_path():
@@ -163,12 +173,30 @@ def test_a_function_that_works_in_place_does_not_move_the_points():
         ),
         (
             lambda: vhmc.from_jax(lambda p: -p["x"], {"x": "one"}),
-            "parameters must be numbers or arrays of them",
+            "parameters must be real numbers or arrays of them",
         ),
         (lambda: vhmc.from_jax(lambda p: 0.0, {}), "init has no parameters"),
         (
             lambda: vhmc.from_jax(lambda x: -x, jnp.ones(3)),
-            r"log_density must return one number, got shape \(3,\)",
+            r"must return one real number, got float64 of shape \(3,\)",
+        ),
+        (
+            lambda: vhmc.from_jax(lambda x: None, jnp.ones(3)),
+            "must return one number, got NoneType",
+        ),
+        (
+            lambda: vhmc.from_jax(lambda x: np.sum(np.asarray(x)), jnp.ones(3)),
+            "which JAX cannot trace: use jax.numpy, or from_callable",
+        ),
+        (lambda: vhmc.from_jax(lambda x: 0.0, []), "init has no parameters"),
+        (
+            lambda: vhmc.from_jax(lambda p: p["x"], {"x": 1j}),
+            "parameters must be real numbers or arrays of them",
+        ),
+        (lambda: vhmc.interval(0.0, np.inf), "an interval needs finite bounds"),
+        (
+            lambda: vhmc.from_jax(lambda p: 0.0, {"a.b": 1.0, "a": {"b": 2.0}}),
+            "two parameters are named a.b",
         ),
         (lambda: vhmc.from_callable(quadratic, 0), "dim must be at least 1, got 0"),
         (
@@ -180,6 +208,29 @@ def test_a_function_that_works_in_place_does_not_move_the_points():
 def test_bad_input_costs_nothing_and_gets_a_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.fixture
+def no_shape_checks():
+    """As a user has it: the run-time checks of the tests would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ({"x": vhmc.interval}, "the constraint of x must be one of vhmc's, got "),
+        ({"x": "positive"}, "the constraint of x must be one of vhmc's, got positive"),
+        (vhmc.positive, "constraints must be a dict from names to constraints"),
+        ({1: vhmc.positive}, "constraints name no parameter: 1"),
+    ],
+)
+@pytest.mark.usefixtures("no_shape_checks")
+def test_constraints_of_the_wrong_type_get_a_sentence(constraints, message):
+    with pytest.raises(ValueError, match=message):
+        vhmc.from_jax(lambda p: p["x"], {"x": 1.0}, constraints)
 
 
 @pytest.mark.parametrize(

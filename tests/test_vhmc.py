@@ -8,9 +8,9 @@ import pytest
 
 import vhmc
 from tests.chance import LIMIT, standard_errors
-from vhmc.core import mass
 from vhmc.core.bases import additive
 from vhmc.core.gaussian import standard_normal
+from vhmc.core.mass import unit_mass
 from vhmc.diagnostics import quadrature
 from vhmc.methods.step_size import find_step_size
 
@@ -45,7 +45,7 @@ def test_the_frozen_chain_has_the_surrogate_as_equilibrium(seed):
     surrogate = network_in_omega(3)
     log_q = quadrature.log_probabilities(surrogate, BOX)
     assert quadrature.edge_mass(log_q, BOX) < 1e-8
-    kernel = vhmc.HMC(mass.identity(2), 0.35, num_steps=8, jitter=0.5)
+    kernel = vhmc.HMC(unit_mass(2), 0.35, num_steps=8, jitter=0.5)
     run = vhmc.run_chains(
         jax.random.key(seed), kernel, jnp.zeros((4, 2)), surrogate, 25_000, 500
     )
@@ -68,6 +68,14 @@ def test_weights_are_recovered_when_the_target_is_in_the_family():
     )
     posterior = vhmc.sample_paper(target, method, draws=10, seed=0)
     np.testing.assert_allclose(posterior.surrogate.weights, weights, rtol=1e-4)
+
+
+def sample_and_listen(target, method):
+    """A run and all that it warned of, which must be what it stores."""
+    with pytest.warns(UserWarning) as record:
+        posterior = vhmc.sample_paper(target, method, draws=10)
+    assert tuple(str(warning.message) for warning in record) == posterior.warnings
+    return posterior, " ".join(posterior.warnings)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +165,7 @@ def test_the_step_size_meets_the_wanted_acceptance(acceptance, scale):
     potential = vhmc.gaussian(
         jnp.zeros(3), jnp.diag(jnp.array([1.0, 4.0, 9.0])) / scale**2
     )
-    kernel = vhmc.HMC(mass.identity(3), jnp.array(scale / 3), num_steps=7, jitter=0.5)
+    kernel = vhmc.HMC(unit_mass(3), jnp.array(scale / 3), num_steps=7, jitter=0.5)
     tuning = find_step_size(
         jax.random.key(0), kernel, jnp.zeros((16, 3)), potential, acceptance
     )
@@ -192,8 +200,8 @@ def test_a_model_that_fails_in_places_is_survived_and_reported():
 
     target = vhmc.from_jax(half_known, -jnp.ones(2))
     method = vhmc.VHMC(num_features=20, num_train=300, ridge=1.0)
-    with pytest.warns(UserWarning, match="gradient was not finite at"):
-        posterior = vhmc.sample_paper(target, method, draws=10)
+    posterior, told = sample_and_listen(target, method)
+    assert "the model had no finite log density and gradient at" in told
     assert posterior.trained.num_failed > 0
     assert np.isfinite(posterior.surrogate.weights).all()
     assert posterior.num_evaluations == target.num_evaluations
@@ -202,19 +210,112 @@ def test_a_model_that_fails_in_places_is_survived_and_reported():
 def test_a_chain_that_never_moves_is_an_error_that_keeps_what_was_paid():
     target = vhmc.from_jax(log_density, jnp.ones(2))
     method = vhmc.VHMC(num_features=20, num_train=5000, ridge=1.0, step_size=1e6)
-    with pytest.raises(
-        vhmc.SurrogateFailure, match="accepted none of its last"
-    ) as info:
+    with pytest.raises(vhmc.RunFailure, match="accepted none of its last") as info:
         vhmc.sample_paper(target, method)
-    assert info.value.trained.state.num_proposals < 300
-    assert len(info.value.trained.theta) == 0
+    (trained,) = info.value.trained
+    assert trained.state.num_proposals < 300
+    assert len(trained.theta) == 0
+
+
+def test_a_short_training_without_an_acceptance_is_an_error():
+    target = vhmc.from_jax(log_density, jnp.ones(2))
+    method = vhmc.VHMC(num_features=20, num_train=50, step_size=1e6)
+    with pytest.raises(vhmc.RunFailure, match="accepted none of its last 50"):
+        vhmc.sample_paper(target, method)
+
+
+def test_a_model_that_raises_loses_nothing():
+    calls = 0
+
+    def fragile(theta):
+        nonlocal calls
+        calls += 1
+        if calls == 60:
+            raise ZeroDivisionError("the solver blew up")
+        return -0.5 * theta @ theta, -theta
+
+    target = vhmc.from_callable(fragile, 2, init=np.ones(2))
+    with pytest.raises(
+        vhmc.RunFailure, match=r"model raised ZeroDivisionError in .* solver blew up"
+    ) as info:
+        vhmc.sample_paper(target, vhmc.VHMC(num_features=20))
+    (trained,) = info.value.trained
+    before_training = 59 - len(trained.theta)
+    assert 0 < before_training < 20
+    np.testing.assert_array_equal(trained.grad, trained.theta)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_the_units_of_the_parameters_do_not_matter(unit):
+    """The same posterior in other units gives the same chain.
+
+    The mode is found to 1e-4 standard deviations and 30 trajectories stretch that to
+    0.01; a ridge that does not follow the units moves the chain by whole ones.
+    """
+
+    def draws(unit):
+        target = vhmc.from_jax(lambda x: log_density(x / unit), unit * jnp.ones(2))
+        mass = vhmc.mass_from_covariance(jnp.full(2, unit**2))
+        method = vhmc.VHMC(num_features=20, num_train=30, mass=mass)
+        return vhmc.sample_paper(target, method, draws=5).trained.theta / unit
+
+    here, there = draws(1.0), draws(unit)
+    assert len(here) == len(there)
+    np.testing.assert_allclose(here, there, atol=0.05)
+
+
+def test_a_ridge_that_swamps_the_gradients_is_a_warning():
+    target = vhmc.from_jax(lambda x: -0.5 * x @ x / 1e6, jnp.ones(2))
+    method = vhmc.VHMC(num_features=50, num_train=200, ridge=1.0)
+    told = sample_and_listen(target, method)[1]
+    assert "of the training gradients unexplained" in told
+
+
+def test_the_step_search_knows_the_mass():
+    target = vhmc.from_jax(lambda x: -0.5 * x @ x / 1e-8, 1e-4 * jnp.ones(3))
+    mass = vhmc.mass_from_covariance(1e-8 * jnp.eye(3))
+    method = vhmc.VHMC(num_features=40, num_train=400, mass=mass)
+    trained = vhmc.sample_paper(target, method, draws=10).trained
+    assert abs(trained.acceptance - 0.85) < 0.08
+
+
+def test_one_chain_is_no_reason_to_warn():
+    target = vhmc.from_jax(log_density, jnp.ones(2))
+    method = vhmc.VHMC(num_features=60, num_train=500)
+    posterior = vhmc.sample_paper(target, method, draws=500, chains=1)
+    assert posterior.warnings == ()
+
+
+def test_states_outside_the_support_are_not_learnt_from():
+    """Energy infinite, gradient zero: a plateau if it were believed."""
+
+    def half_normal(theta):
+        inside = jnp.where(theta[0] > 0, 0.0, -jnp.inf)
+        return -0.5 * theta @ theta + inside
+
+    target = vhmc.from_jax(half_normal, jnp.ones(2))
+    method = vhmc.VHMC(num_features=20, num_train=200)
+    posterior, told = sample_and_listen(target, method)
+    trained = posterior.trained
+    assert "constrain the parameters to where it has" in told
+    assert trained.num_failed == np.isinf(trained.energy).sum() > 0
+    assert trained.state.num_gradients == np.isfinite(trained.energy).sum()
+
+
+def test_a_law_that_gives_other_nodes_and_a_mass_of_another_size():
+    target = vhmc.from_jax(log_density, jnp.ones(2))
+    basis = additive(jax.random.key(0), 7, standard_normal(2))
+    with pytest.raises(ValueError, match="the law of the nodes gave 7 nodes, not 9"):
+        vhmc.sample_paper(target, vhmc.VHMC(num_features=9, nodes=lambda *_: basis))
+    with pytest.raises(ValueError, match="the mass is for 3 parameters, there are 2"):
+        vhmc.sample_paper(target, vhmc.VHMC(mass=vhmc.unit_mass(3)))
 
 
 def test_too_few_nodes_for_a_quadratic_is_a_warning():
     target = vhmc.from_jax(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(3))
     method = vhmc.VHMC(num_features=8, num_train=50, ridge=1.0)
-    with pytest.warns(UserWarning, match="8 nodes cannot represent even a quadratic"):
-        vhmc.sample_paper(target, method, draws=10)
+    told = sample_and_listen(target, method)[1]
+    assert "8 nodes cannot represent even a quadratic" in told
 
 
 @pytest.mark.parametrize(
@@ -228,7 +329,12 @@ def test_too_few_nodes_for_a_quadratic_is_a_warning():
         ({"jitter": 1.5}, "jitter must be between 0 and 1, got 1.5"),
         ({"step_size": 0.0}, "step_size must be positive, got 0.0"),
         ({"acceptance": 1.0}, r"acceptance must be in \(0, 1\), got 1.0"),
-        ({"schedule": lambda t: 2.0 * t}, r"must stay in \[0, 1\], got 2.0 at t = 1"),
+        ({"ridge": np.inf}, "ridge must be positive, got inf"),
+        ({"schedule": lambda t: 2.0 * t}, r"must stay in \[0, 1\], got 2 at t = 1"),
+        (
+            {"schedule": lambda t: t / 100},
+            r"in \[0, 1\], got 1.01 at t = 101",
+        ),
     ],
 )
 def test_bad_settings_get_a_sentence(settings, message):

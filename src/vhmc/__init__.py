@@ -31,7 +31,7 @@ from vhmc.core.bases import (
 )
 from vhmc.core.gaussian import Gaussian, gaussian, standard_normal
 from vhmc.core.hmc import HMC
-from vhmc.core.mass import Mass
+from vhmc.core.mass import Mass, mass_from_covariance, unit_mass
 from vhmc.core.potentials import Blend, Surrogate
 from vhmc.core.transforms import (
     interval,
@@ -47,7 +47,7 @@ from vhmc.methods.vhmc import VHMC
 from vhmc.runs.chains import run_chains
 from vhmc.runs.paper import sample_paper
 from vhmc.runs.posterior import Posterior
-from vhmc.runs.training import SurrogateFailure
+from vhmc.runs.training import RunFailure
 from vhmc.targets.from_callable import from_callable
 from vhmc.targets.from_jax import from_jax
 from vhmc.targets.target import Target
@@ -64,8 +64,8 @@ __all__ = [
     "Posterior",
     "Radial",
     "Ramp",
+    "RunFailure",
     "Surrogate",
-    "SurrogateFailure",
     "Target",
     "additive",
     "fourier",
@@ -74,6 +74,7 @@ __all__ = [
     "gaussian",
     "interval",
     "laplace",
+    "mass_from_covariance",
     "ordered",
     "positive",
     "radial",
@@ -85,4 +86,5 @@ __all__ = [
     "softplus",
     "standard_normal",
     "unit_interval",
+    "unit_mass",
 ]

@@ -48,12 +48,15 @@ def reproduce_beta_binomial(
     start: Annotated[
         str | None, typer.Option(help="Where to start, m,K as 0.001,1000.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Of all random numbers.", min=0, max=2**32 - 1)
+    ] = 0,
 ) -> None:
     """Experiment 1: cancer mortality; the surrogate improves as its nodes grow."""
     # Here and not above: JAX takes seconds to load, which --help need not wait for.
     from vhmc.experiments.beta_binomial.run import QUICK, Settings, run
     from vhmc.experiments.beta_binomial.write import write
+    from vhmc.runs.training import RunFailure
 
     given: dict[str, Any] = {
         "nodes": _numbers("--nodes", nodes, int),
@@ -73,12 +76,14 @@ def reproduce_beta_binomial(
         with console.status("finding the mode") as status:
             results = run(settings, lambda s: status.update(f"training with {s} nodes"))
         table = write(out, settings, results, time.perf_counter() - began)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RunFailure) as error:
         _fail(error)
     console.print(table)
     total = sum(results.costs.values())
     console.print(f"{total} evaluations, {time.perf_counter() - began:.0f} s")
-    console.print(f"Figures, numbers and settings are in {out}", soft_wrap=True)
+    console.print(
+        f"Figures, numbers and settings are in {out}", soft_wrap=True, markup=False
+    )
 
 
 def _numbers(
@@ -96,7 +101,9 @@ def _numbers(
 
 
 def _fail(error: Any) -> NoReturn:
-    Console(stderr=True).print(f"vhmc: {error}", style="red", soft_wrap=True)
+    Console(stderr=True).print(
+        f"vhmc: {error}", style="red", soft_wrap=True, markup=False, highlight=False
+    )
     raise typer.Exit(2)
 
 

@@ -71,7 +71,7 @@ class HMC(eqx.Module):
     def step(
         self, key: PRNGKey, state: HMCState, potential: Potential
     ) -> tuple[HMCState, HMCInfo]:
-        """Move every chain once; costs `num_steps` gradients a chain."""
+        """Move every chain once; costs at most `num_steps` gradients a chain."""
         num_chains, dim = state.theta.shape
         key_momentum, key_uniform = jax.random.split(key)
         momentum = self.mass.sample(key_momentum, num_chains, dim)

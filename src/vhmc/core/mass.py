@@ -43,12 +43,12 @@ class Mass(eqx.Module):
         return 0.5 * jnp.sum(momentum * self.velocity(momentum), axis=1)
 
 
-def identity(dim: int) -> Mass:
+def unit_mass(dim: int) -> Mass:
     """Unit mass, the paper's choice."""
     return Mass(jnp.ones(dim), jnp.ones(dim))
 
 
-def from_covariance(covariance: Vector | Float[Array, "d d"]) -> Mass:
+def mass_from_covariance(covariance: Vector | Float[Array, "d d"]) -> Mass:
     """Mass that makes a Gaussian with these variances, or this covariance, round."""
     if covariance.ndim == 1:
         return Mass(covariance, jnp.sqrt(covariance))

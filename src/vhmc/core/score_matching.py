@@ -29,11 +29,13 @@ class ScoreFit(NamedTuple):
 
     @property
     def gram_inv(self) -> Square:
-        r"""The paper's $C = (\lambda I + \sum_n A_n^\top A_n)^{-1}$."""
+        r"""The paper's $C = (\lambda \Lambda + \sum_n A_n^\top A_n)^{-1}$."""
         return self.root @ self.root.T
 
 
-def init(num_features: int, ridge: float, penalty: Square | None = None) -> ScoreFit:
+def init(
+    num_features: int, ridge: float | Array, penalty: Square | None = None
+) -> ScoreFit:
     r"""Start with $v = 0$ and $C = (\lambda \Lambda)^{-1}$.
 
     penalty: $\Lambda$, the identity unless given; the kernel matrix of radial centres
@@ -41,7 +43,7 @@ def init(num_features: int, ridge: float, penalty: Square | None = None) -> Scor
     """
     if num_features < 1:
         raise ValueError(f"the number of nodes must be at least 1, got {num_features}")
-    if not ridge > 0:
+    if isinstance(ridge, int | float) and not ridge > 0:
         raise ValueError(f"ridge must be positive, got {ridge}")
     root = jnp.eye(num_features)
     if penalty is not None:

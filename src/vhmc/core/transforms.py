@@ -5,6 +5,7 @@ that a density in the user's space becomes one on $R^d$.
 """
 
 import abc
+import math
 from dataclasses import dataclass
 
 import jax
@@ -91,6 +92,10 @@ class Interval(AbstractConstraint):
     upper: float
 
     def __post_init__(self):
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            raise ValueError(
+                f"an interval needs finite bounds, got {self.lower} and {self.upper}"
+            )
         if not self.lower < self.upper:
             raise ValueError(
                 f"an interval needs lower < upper, got {self.lower} and {self.upper}"

@@ -15,7 +15,8 @@ def geyer_ess(draws: ArrayLike) -> np.ndarray:
 
     The cut is Geyer's initial monotone positive sequence: pairs of neighbouring
     autocorrelations are summed for as long as the sum stays positive, none counting for
-    more than the one before it. Constant columns give NaN.
+    more than the one before it. Constant columns give NaN; a chain that alternates may
+    be worth more than its length, up to its square.
     """
     chain = np.asarray(draws, dtype=float)
     columns = chain.reshape(len(chain), -1)
@@ -25,12 +26,12 @@ def geyer_ess(draws: ArrayLike) -> np.ndarray:
 
 def _ess_of_column(column: np.ndarray) -> float:
     num_draws = len(column)
+    if np.ptp(column) == 0:
+        return float("nan")
     centred = column - column.mean()
     # Padding to twice the length keeps the circular convolution from wrapping round.
     spectrum = np.fft.rfft(centred, 2 * num_draws)
     autocov = np.fft.irfft(np.abs(spectrum) ** 2, 2 * num_draws)[:num_draws]
-    if not autocov[0] > 0:
-        return float("nan")
     autocorr = autocov / autocov[0]
     pairs = autocorr[: num_draws // 2 * 2].reshape(-1, 2).sum(axis=1)
     ends = np.flatnonzero(pairs <= 0)
@@ -52,6 +53,10 @@ def split_rhat(draws: ArrayLike) -> np.ndarray:
 
 def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
     az = _arviz.load()
-    data = az.convert_to_dataset({"x": np.asarray(draws, dtype=float)})
+    chains = np.asarray(draws, dtype=float)
+    if len(chains) == 1:  # ArviZ compares chains, and splits each in two anyway
+        half = chains.shape[1] // 2
+        chains = chains[0, : 2 * half].reshape(2, half, *chains.shape[2:])
+    data = az.convert_to_dataset({"x": chains})
     with np.errstate(all="ignore"):  # chains that do not move: infinite or undefined
         return np.asarray(getattr(az, statistic)(data, **options)["x"])

@@ -1,6 +1,6 @@
-r"""Integrals in two dimensions by the trapezoidal rule on a box.
+r"""Integrals in two dimensions by sums over an equally spaced grid on a box.
 
-For smooth densities that vanish at the edge of the box the rule converges faster than
+For smooth densities that vanish at the edge of the box such a sum converges faster than
 any power of the spacing, so what remains is the mass outside: `edge_mass` shows it.
 """
 
@@ -28,11 +28,6 @@ class Grid(NamedTuple):
         """All nodes as rows."""
         mesh = jnp.meshgrid(self.first, self.second, indexing="ij")
         return jnp.stack([axis.ravel() for axis in mesh], axis=1)
-
-    @property
-    def cell(self) -> Array:
-        """Area of one cell."""
-        return (self.first[1] - self.first[0]) * (self.second[1] - self.second[0])
 
 
 def grid(lower: tuple[float, float], upper: tuple[float, float], num: int) -> Grid:

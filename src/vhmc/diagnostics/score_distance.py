@@ -12,7 +12,8 @@ def empirical(potential: Potential, thetas: Points, grads: Points) -> float:
     r"""$\frac12$ mean of $|\nabla z(\theta_n) - \nabla U(\theta_n)|^2$ over pairs.
 
     For draws of the surrogate's own distribution this estimates $\tilde D_{SM}$
-    (eq. smdist); for the training pairs it is the fit's loss (eq. sm).
+    (eq. smdist); for the training pairs it is the loss of eq. sm a point, less the
+    penalty.
     """
     return expected(potential, thetas, grads, jnp.full(len(thetas), 1 / len(thetas)))
 

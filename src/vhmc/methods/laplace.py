@@ -12,6 +12,9 @@ from vhmc.targets.target import Target
 SMALLEST_CURVATURE = 1e-10
 """Relative to the largest; below it a Hessian says nothing of its direction."""
 
+FARTHEST = 0.1
+"""Standard deviations from the mode at which its search counts as unfinished."""
+
 
 class Laplace(NamedTuple):
     """A Gaussian at the mode, with what finding it cost and what went wrong.
@@ -31,15 +34,25 @@ class Laplace(NamedTuple):
 
 
 def laplace(target: Target, start: np.ndarray, max_evaluations: int = 1000) -> Laplace:
-    """Find the mode by SciPy's L-BFGS from `start`, then the Hessian there."""
+    """Find the mode by SciPy's L-BFGS, then the Hessian there.
+
+    start: unconstrained vector, `target.start` or `target.parameters.flatten(values)`.
+    max_evaluations: of the search; its last line search may go over by a few.
+    """
     before = target.num_evaluations
-    mode, energy, warnings = _search(target, start, max_evaluations)
-    found = target.num_evaluations
-    hessian = target.hessian(mode)
-    num_hessian = target.num_evaluations - found
+    found = _search(target, start, max_evaluations)
+    num_search = target.num_evaluations - before
+    hessian = target.hessian(found.theta)
+    num_hessian = target.num_evaluations - before - num_search
     precision, repairs = repair(hessian)
-    guide = gaussian(jnp.asarray(mode), jnp.asarray(precision))
-    return Laplace(guide, energy, found - before, num_hessian, warnings + repairs)
+    warnings = found.warnings + repairs
+    distance = np.sqrt(found.grad @ np.linalg.solve(precision, found.grad))
+    if not repairs and distance > FARTHEST:
+        warnings += (
+            f"the search for the mode ended {distance:.2g} standard deviations from it",
+        )
+    guide = gaussian(jnp.asarray(found.theta), jnp.asarray(precision))
+    return Laplace(guide, found.energy, num_search, num_hessian, warnings)
 
 
 def repair(hessian: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -64,17 +77,22 @@ def repair(hessian: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     return (vectors * repaired) @ vectors.T, (message,)
 
 
-def _search(
-    target: Target, start: np.ndarray, max_evaluations: int
-) -> tuple[np.ndarray, float, tuple[str, ...]]:
+class _Found(NamedTuple):
+    theta: np.ndarray
+    energy: float
+    grad: np.ndarray
+    warnings: tuple[str, ...]
+
+
+def _search(target: Target, start: np.ndarray, max_evaluations: int) -> _Found:
     first = target.evaluate(start[None])
     if not (np.isfinite(first.energy[0]) and np.isfinite(first.grad).all()):
         raise ValueError(
             "the log density and its gradient must be finite at the start, "
             f"got {-first.energy[0]} and {-first.grad[0]} at {start}"
         )
-
-    highest = float(first.energy[0])
+    origin = float(first.energy[0])
+    highest = origin
 
     def objective(theta):
         nonlocal highest
@@ -84,19 +102,26 @@ def _search(
         energy, grad = float(answer.energy[0]), answer.grad[0]
         if np.isfinite(energy) and np.isfinite(grad).all():
             highest = max(highest, energy)
-            return energy, grad
+            return energy - origin, grad
         # A wall just above all that was seen: the line search then halves its step,
         # where a huge number would shrink it to nothing.
-        return highest + 1.0, np.zeros_like(theta)
+        return highest - origin + 1.0, np.zeros_like(theta)
 
+    # Energies are in nats, whatever the units of theta, and their constant is nobody's
+    # business: so the search ends by the fall of the energy since the start alone.
     result = scipy.optimize.minimize(
         objective,
         start,
         jac=True,
         method="L-BFGS-B",
-        options={"maxfun": max_evaluations, "maxiter": max_evaluations},
+        options={
+            "maxfun": max_evaluations,
+            "maxiter": max_evaluations,
+            "ftol": 1e-9,
+            "gtol": 0.0,
+        },
     )
     warnings: tuple[str, ...] = ()
-    if not result.success:
+    if result.status == 1:
         warnings = (f"the search for the mode stopped early: {result.message}",)
-    return result.x, float(result.fun), warnings
+    return _Found(result.x, float(result.fun) + origin, result.jac, warnings)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betaln
+from jax.scipy.special import gammaln
 from jaxtyping import Array
 
 from vhmc.core.transforms import positive, unit_interval
@@ -19,6 +19,7 @@ from vhmc.targets.from_jax import from_jax
 from vhmc.targets.target import Target
 
 START = {"m": 0.001, "K": 1000.0}
+STIRLING = 1000.0  # the first term left out is below 1e-18 there
 
 
 class Mortality(NamedTuple):
@@ -38,10 +39,31 @@ def cancer_mortality() -> Mortality:
 def log_density(data: Mortality, m: Array, K: Array) -> Array:
     """Log posterior density of rate and precision, up to a constant."""
     at_risk, deaths = jnp.asarray(data.at_risk), jnp.asarray(data.deaths)
-    alpha, beta = K * m, K * (1 - m)
-    likelihood = betaln(alpha + deaths, beta + at_risk - deaths) - betaln(alpha, beta)
+    alive = at_risk - deaths
+    likelihood = (
+        log_rising(K * m, deaths)
+        + log_rising(K * (1 - m), alive)
+        - log_rising(K, at_risk)
+    )
     prior = -jnp.log(m) - jnp.log1p(-m) - 2 * jnp.log1p(K)
     return jnp.sum(likelihood) + prior
+
+
+def log_rising(x: Array, n: Array) -> Array:
+    r"""Log of the rising factorial $\Gamma(x + n) / \Gamma(x)$, stable for large $x$.
+
+    The difference of two log-gammas has no digit left once $x$ is near $10^{15}$; from
+    `STIRLING` on we take the difference of two Stirling series term by term.
+    """
+    large = jnp.maximum(x, STIRLING)
+    series = (
+        (large - 0.5) * jnp.log1p(n / large)
+        + n * (jnp.log(large + n) - 1)
+        + (1 / (large + n) - 1 / large) / 12
+        - (1 / (large + n) ** 3 - 1 / large**3) / 360
+    )
+    small = jnp.minimum(x, STIRLING)
+    return jnp.where(x < STIRLING, gammaln(small + n) - gammaln(small), series)
 
 
 def beta_binomial(data: Mortality | None = None) -> Target:

@@ -11,23 +11,18 @@ import numpy as np
 from vhmc._types import PRNGKey
 from vhmc.core.gaussian import Gaussian
 from vhmc.core.hmc import HMC
-from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.methods.laplace import laplace
 from vhmc.methods.step_size import find_step_size
 from vhmc.methods.vhmc import VHMC
 from vhmc.runs.chains import run_chains
+from vhmc.runs.doubts import doubts
 from vhmc.runs.posterior import Posterior
-from vhmc.runs.training import SurrogateFailure, Trained, train
+from vhmc.runs.training import RunFailure, Trained, train
 from vhmc.targets.target import Target
 
 TUNING_CHAINS = 16
 LEAST_ACCEPTANCE = 0.01
 """Below it the frozen chains do not move, whatever the step size."""
-RHAT_LIMIT = 1.1
-LEAST_DRAWS = 100
-"""Draws of a chain below which R-hat is noise."""
-FARTHEST = 5.0
-"""Times the distance of the farthest training state beyond which draws ran away."""
 
 
 def sample_paper(
@@ -65,23 +60,30 @@ def sample_paper(
     one_replica = jax.tree.map(lambda leaf: leaf[None], state)
     (trained,) = train(key_train[None], method, target, one_replica)
     if trained.failure:
-        raise SurrogateFailure(trained.failure, trained)
+        raise RunFailure(trained.failure, [trained])
     trained_after = time.perf_counter() - began
 
     kernel, starts = frozen_kernel(key_retune, method, trained, chains)
     surrogate = trained.state.surrogate
     run = run_chains(key_draw, kernel, starts, surrogate, draws, warmup)
     unconstrained = np.asarray(run.theta)
+    acceptance = float(run.accept_prob.mean())
+    if not acceptance > LEAST_ACCEPTANCE:
+        raise RunFailure(
+            f"chains on the frozen surrogate accept {acceptance:.2g} of their "
+            "proposals: raise the ridge or the number of nodes",
+            [trained],
+        )
     drawn_after = time.perf_counter() - began
 
-    notes = [*fitted.warnings, *_doubts(method, trained, unconstrained)]
+    notes = [*fitted.warnings, *doubts(method, trained, run)]
     for note in notes:
         warnings.warn(note, stacklevel=2)
     return Posterior(
         parameters=target.parameters,
         unconstrained=unconstrained,
         stats={
-            "lp": -np.asarray(run.energy),
+            "surrogate_lp": -np.asarray(run.energy),
             "acceptance_rate": np.asarray(run.accept_prob),
             "diverging": np.asarray(run.is_divergent),
         },
@@ -123,49 +125,7 @@ def frozen_kernel(
     tuning = find_step_size(
         key_step, state.kernel, starts, state.surrogate, method.acceptance
     )
-    if not tuning.acceptance > LEAST_ACCEPTANCE:
-        raise SurrogateFailure(
-            f"chains on the frozen surrogate accept {tuning.acceptance:.2g} of their "
-            "proposals: raise the ridge or the number of nodes",
-            trained,
-        )
     return tuning.kernel, tuning.theta
-
-
-def _doubts(method: VHMC, trained: Trained, unconstrained: np.ndarray) -> list[str]:
-    """What the user should know before trusting the draws."""
-    doubts = []
-    dim = unconstrained.shape[-1]
-    needed = dim * (dim + 3) // 2
-    if method.num_features < needed:
-        doubts.append(
-            f"{method.num_features} nodes cannot represent even a quadratic in {dim} "
-            f"dimensions: use at least {needed}"
-        )
-    if trained.num_failed:
-        doubts.append(
-            f"the gradient was not finite at {trained.num_failed} accepted states"
-        )
-    has_enough = unconstrained.shape[1] >= LEAST_DRAWS
-    rhat = split_rhat(unconstrained).max() if has_enough else 1.0
-    if not rhat < RHAT_LIMIT:
-        doubts.append(
-            f"the chains on the frozen surrogate disagree (R-hat {rhat:.3g}): draw "
-            "more, or train longer"
-        )
-    guide = trained.state.guide
-    seen, drawn = (
-        np.linalg.norm(
-            (points - np.asarray(guide.mean)) @ guide.whiten.T, axis=-1
-        ).max()
-        for points in (trained.theta, unconstrained.reshape(-1, dim))
-    )
-    if not drawn < FARTHEST * seen:
-        doubts.append(
-            f"draws go {drawn / seen:.3g} times as far from the mode as the training "
-            "states: the surrogate may not be normalisable; train longer"
-        )
-    return doubts
 
 
 def _check_counts(draws: int, chains: int, warmup: int) -> None:

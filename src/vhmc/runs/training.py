@@ -18,12 +18,12 @@ PATIENCE = 200
 
 
 class Trained(NamedTuple):
-    """The state after training and every exact gradient that was paid for.
+    """The state after training, and all that was paid for in it.
 
     theta, energy, grad: accepted states, the true energy and gradient there.
     acceptance: share of the proposals that were accepted.
-    num_failed: accepted states where the model gave no finite gradient; they are kept,
-        but nothing was learnt from them.
+    num_failed: accepted states where the model gave no finite energy and gradient;
+        they are kept, but nothing was learnt from them.
     failure: why the surrogate is of no use, or nothing.
     """
 
@@ -36,10 +36,10 @@ class Trained(NamedTuple):
     failure: str | None
 
 
-class SurrogateFailure(RuntimeError):
-    """The surrogate became useless; `trained` holds everything that was paid for."""
+class RunFailure(RuntimeError):
+    """A run cannot go on; `trained` holds what was paid for, a replica an entry."""
 
-    def __init__(self, message: str, trained: Trained):
+    def __init__(self, message: str, trained: list[Trained]):
         super().__init__(message)
         self.trained = trained
 
@@ -58,44 +58,52 @@ def train(
     energies = np.empty(shape)
     grads = np.empty_like(thetas)
     num_done = 0
-    while num_done < method.num_train:
-        states, info = _propose(settings, arrays, keys, states)
-        moved = np.asarray(info.is_accepted[:, 0])
-        accepted[num_done] = moved
-        num_done += 1
-        if moved.any():
-            theta = np.asarray(states.theta)
-            energy, grad = np.full(len(keys), np.nan), np.full_like(theta, np.nan)
-            energy[moved], grad[moved] = target.evaluate(theta[moved])
-            states = _learn(settings, arrays, states, grad)
-            thetas[num_done - 1] = theta
-            energies[num_done - 1], grads[num_done - 1] = energy, grad
-        elif num_done > PATIENCE and not accepted[num_done - PATIENCE : num_done].any():
-            break
 
     def outcome(row: int) -> Trained:
         chosen = np.flatnonzero(accepted[:num_done, row])
         state = jax.tree.map(lambda leaf: leaf[row], states)
-        grad = grads[chosen, row]
+        energy, grad = energies[chosen, row], grads[chosen, row]
+        is_known = np.isfinite(energy) & np.isfinite(grad).all(axis=1)
         return Trained(
             state,
             thetas[chosen, row],
-            energies[chosen, row],
+            energy,
             grad,
-            len(chosen) / num_done,
-            int((~np.isfinite(grad).all(axis=1)).sum()),
-            _failure(state, num_done - int(max(chosen, default=0))),
+            len(chosen) / max(num_done, 1),
+            int((~is_known).sum()),
+            _failure(state, num_done, int(max(chosen, default=-1))),
         )
 
+    while num_done < method.num_train:
+        states, info = _propose(settings, arrays, keys, states)
+        moved = np.asarray(info.is_accepted[:, 0])
+        if moved.any():
+            theta = np.asarray(states.theta)
+            energy, grad = np.full(len(keys), np.nan), np.full_like(theta, np.nan)
+            try:
+                energy[moved], grad[moved] = target.evaluate(theta[moved])
+            except Exception as error:  # whatever a user's model may raise
+                raise RunFailure(
+                    f"the model raised {type(error).__name__} in iteration "
+                    f"{num_done + 1} of training: {error}",
+                    [outcome(row) for row in range(len(keys))],
+                ) from error
+            thetas[num_done], energies[num_done], grads[num_done] = theta, energy, grad
+            states = _learn(settings, arrays, states, energy, grad)
+        accepted[num_done] = moved
+        num_done += 1
+        if num_done > PATIENCE and not accepted[num_done - PATIENCE : num_done].any():
+            break
     return [outcome(row) for row in range(len(keys))]
 
 
-def _failure(state: VHMCState, num_idle: int) -> str | None:
+def _failure(state: VHMCState, num_done: int, last_accepted: int) -> str | None:
     if not np.isfinite(state.fit.weights).all():
         return "the weights of the surrogate are not finite: raise the ridge"
-    if num_idle > PATIENCE:
+    num_idle = num_done - 1 - last_accepted
+    if num_idle >= min(PATIENCE, num_done):
         return (
-            f"training accepted none of its last {num_idle - 1} proposals: "
+            f"training accepted none of its last {num_idle} proposals: "
             "lower the step size or raise the ridge"
         )
     return None
@@ -112,13 +120,18 @@ def _propose(
 
 @partial(jax.jit, static_argnums=0)
 def _learn(
-    settings: VHMC, arrays: VHMC, states: VHMCState, grads: Float[Array, "r d"]
+    settings: VHMC,
+    arrays: VHMC,
+    states: VHMCState,
+    energies: Float[Array, " r"],
+    grads: Float[Array, "r d"],
 ) -> VHMCState:
-    """Learn where there is a finite gradient; the others keep their state."""
+    """Learn where energy and gradient are finite; the others keep their state."""
 
-    def learn(state, grad):
-        is_known = jnp.all(jnp.isfinite(grad))
+    def learn(state, energy, grad):
+        # Outside its support a model may have an infinite energy and yet a gradient.
+        is_known = jnp.isfinite(energy) & jnp.all(jnp.isfinite(grad))
         learnt = eqx.combine(settings, arrays).learn(state, grad)
         return jax.tree.map(partial(jnp.where, is_known), learnt, state)
 
-    return jax.vmap(learn)(states, grads)
+    return jax.vmap(learn)(states, energies, grads)

@@ -1,5 +1,6 @@
 """Models that are any Python function: NumPy, a subprocess, a simulator."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,8 @@ class HostTarget(Target):
     def _evaluate(self, thetas: np.ndarray) -> Evaluations:
         rows = [self._evaluate_one(theta) for theta in thetas]
         energy = np.array([value for value, _ in rows])
-        return Evaluations(energy, np.array([grad for _, grad in rows]))
+        grad = np.array([grad for _, grad in rows]).reshape(thetas.shape)
+        return Evaluations(energy, grad)
 
     def _evaluate_one(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         self._counter.add(1)
@@ -74,7 +76,7 @@ class HostTarget(Target):
         jacobian = (grads[: self.dim] - grads[self.dim :]) / (2 * widths[:, None])
         return (jacobian + jacobian.T) / 2
 
-    @property
+    @functools.cached_property
     def potential(self) -> Potential:
         """The true energy through a host call that gives value and gradient at once."""
         shapes = (

@@ -42,11 +42,7 @@ class TracedTarget(Target):
             values, log_jacobian = parameters.unflatten(theta)
             return -(jnp.asarray(log_density(values), dtype=float) + log_jacobian)
 
-        shape = jax.eval_shape(
-            lambda theta: log_density(parameters.unflatten(theta)[0]), parameters.start
-        ).shape
-        if shape != ():
-            raise ValueError(f"log_density must return one number, got shape {shape}")
+        _check_density(log_density, parameters)
         self._batched = jax.jit(jax.vmap(jax.value_and_grad(energy)))
         self._hessian = jax.jit(jax.hessian(energy))
         self._potential = _counted(energy, self._counter)
@@ -67,18 +63,47 @@ class TracedTarget(Target):
         return self._potential
 
 
+def _check_density(log_density: Callable[[Any], Any], parameters: Parameters) -> None:
+    """Trace the user's function once, which costs no call of the model."""
+    try:
+        answer = jax.eval_shape(
+            lambda theta: log_density(parameters.unflatten(theta)[0]), parameters.start
+        )
+    except jax.errors.TracerArrayConversionError as error:
+        raise ValueError(
+            "log_density uses NumPy on its argument, which JAX cannot trace: use "
+            "jax.numpy, or from_callable with a gradient of your own"
+        ) from error
+    shape = getattr(answer, "shape", None)
+    if shape is None:
+        raise ValueError(
+            f"log_density must return one number, got {type(answer).__name__}"
+        )
+    if shape != () or not jnp.issubdtype(answer.dtype, jnp.floating):
+        raise ValueError(
+            f"log_density must return one real number, got {answer.dtype} of shape "
+            f"{shape}"
+        )
+
+
 def _counted(energy: Potential, counter: Counter) -> Potential:
     """Count each point at which the traced energy or its gradient is computed."""
 
-    @custom_vmap
-    def tick(theta):
-        io_callback(counter.add, None, 1)
-        return theta
+    def ticker(size: int) -> Callable[[Vector], Vector]:
+        """Let `theta` pass and count `size` calls: one host call for a whole batch."""
 
-    @tick.def_vmap
-    def _(axis_size, in_batched, theta):
-        io_callback(counter.add, None, axis_size)  # one host call for the whole batch
-        return theta, in_batched[0]
+        @custom_vmap
+        def tick(theta):
+            io_callback(counter.add, None, size)
+            return theta
+
+        @tick.def_vmap
+        def _(axis_size, in_batched, theta):
+            return ticker(size * axis_size)(theta), in_batched[0]
+
+        return tick
+
+    tick = ticker(1)
 
     @jax.custom_vjp
     def potential(theta: Vector) -> Scalar:

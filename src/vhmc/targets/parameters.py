@@ -20,8 +20,6 @@ class Parameters:
 
     def __init__(self, init: Any, constraints: Mapping[str, AbstractConstraint]):
         paths, tree = jax.tree_util.tree_flatten_with_path(init, is_leaf=_is_list)
-        if not paths:
-            raise ValueError("init has no parameters")
         self._tree: Any = tree
         # JAX sorts the keys of a dict; people expect them as they wrote them.
         written = list(init) if isinstance(init, dict) else []
@@ -34,17 +32,14 @@ class Parameters:
             jax.tree_util.keystr(path, simple=True, separator=".") or "theta"
             for path, _ in paths
         ]
-        unknown = sorted(set(constraints) - set(self.names))
-        if unknown:
-            raise ValueError(
-                f"constraints name no parameter: {', '.join(unknown)} "
-                f"(parameters are {', '.join(self.names)})"
-            )
+        self._check_names(constraints)
         self._constraints = [constraints.get(name, real) for name in self.names]
         values = self._as_arrays([value for _, value in paths])
         self.shapes = dict(zip(self.names, (v.shape for v in values), strict=True))
         vector, self._unravel = ravel_pytree(self._to_free(values))
         self.start = np.asarray(vector)
+        if not self.dim:
+            raise ValueError("init has no parameters")
 
     @property
     def dim(self) -> int:
@@ -89,11 +84,33 @@ class Parameters:
         leaves = [values[self._order.index(i)] for i in range(len(values))]
         return jax.tree_util.tree_unflatten(self._tree, leaves)
 
+    def _check_names(self, constraints: Mapping[str, AbstractConstraint]) -> None:
+        if not isinstance(constraints, Mapping):
+            raise ValueError("constraints must be a dict from names to constraints")
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise ValueError(f"two parameters are named {name}")
+        unknown = [str(name) for name in constraints if name not in self.names]
+        if unknown:
+            raise ValueError(
+                f"constraints name no parameter: {', '.join(unknown)} "
+                f"(parameters are {', '.join(self.names)})"
+            )
+        for name, constraint in constraints.items():
+            if not isinstance(constraint, AbstractConstraint):
+                raise ValueError(
+                    f"the constraint of {name} must be one of vhmc's, got {constraint}"
+                )
+
     def _as_arrays(self, leaves: list[Any]) -> list[jax.Array]:
         try:
-            return [jnp.asarray(leaf, dtype=float) for leaf in leaves]
+            arrays = [np.asarray(leaf) for leaf in leaves]
+            if any(np.iscomplexobj(array) for array in arrays):
+                raise TypeError("complex numbers have no order")
+            return [jnp.asarray(array.astype(float)) for array in arrays]
         except (TypeError, ValueError) as error:
-            raise ValueError("parameters must be numbers or arrays of them") from error
+            message = "parameters must be real numbers or arrays of them"
+            raise ValueError(message) from error
 
     def _to_free(self, values: list[jax.Array]) -> list[jax.Array]:
         free = []
@@ -110,4 +127,6 @@ class Parameters:
 
 def _is_list(node: Any) -> bool:
     """People write a vector as a list; to JAX that would be a parameter an entry."""
-    return isinstance(node, list)
+    return isinstance(node, list) and all(
+        isinstance(entry, int | float) or _is_list(entry) for entry in node
+    )

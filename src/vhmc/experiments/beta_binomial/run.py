@@ -58,8 +58,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self):
-        if not self.nodes:
-            raise ValueError("at least one number of nodes is needed")
+        if not self.nodes or list(self.nodes) != sorted(set(self.nodes)):
+            raise ValueError(f"numbers of nodes must grow, got {list(self.nodes)}")
         if self.repetitions < 1:
             raise ValueError(f"repetitions must be at least 1, got {self.repetitions}")
         if self.draws < 1:
@@ -124,10 +124,11 @@ def run(settings: Settings, report: Callable[[int], None] = lambda _: None) -> R
             {"nodes": method.num_features, "repetition": repetition, **numbers}
             for repetition, numbers in enumerate(measured)
         ]
+    spent = fitted.num_search + fitted.num_hessian
     costs = {
         "search": fitted.num_search,
         "hessian": fitted.num_hessian,
-        "training": sum(row["evaluations"] for row in rows),
+        "training": target.num_evaluations - spent,
     }
     return Results(rows, panels, exact, costs)
 

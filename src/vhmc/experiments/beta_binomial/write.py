@@ -52,7 +52,7 @@ def fall(table: list[dict[str, Any]]) -> float:
 
 def _terminal_table(table: list[dict[str, Any]]) -> Table:
     printed = Table(title="Beta-binomial: surrogate against the exact posterior")
-    headers = ("s", "KL", "quartiles", "D_SM", "mean err", "accept", "leak", "flagged")
+    headers = ("s", "KL", "quartiles", "D_SM", "mean err", "accept", "leak", "warned")
     for header in headers:
         printed.add_column(header, justify="right")
     for line in table:
@@ -64,7 +64,7 @@ def _terminal_table(table: list[dict[str, Any]]) -> Table:
             f"{line['mean_error_median']:.2f}",
             f"{line['acceptance_training']:.2f}",
             f"{line['num_leaking']}/{line['repetitions']}",
-            f"{line['num_flagged']}/{line['repetitions']}",
+            f"{line['num_warned']}/{line['repetitions']}",
         )
     printed.caption = (
         f"KL falls by a factor of {fall(table):.0f} from s = {table[0]['nodes']} to "
