@@ -1,4 +1,4 @@
-"""How often the paper form warns, by ridge, on small models it was not tuned for.
+"""How often the paper form warns, by ridge, on the small models the default was set on.
 
 Six seeds a model, 100 nodes, 1,000 iterations of training, everything else by default.
 The spread of the first parameter is compared with a long exact HMC run.
