@@ -307,8 +307,10 @@ def test_a_law_that_gives_other_nodes_and_a_mass_of_another_size():
     basis = additive(jax.random.key(0), 7, standard_normal(2))
     with pytest.raises(ValueError, match="the law of the nodes gave 7 nodes, not 9"):
         vhmc.sample_paper(target, vhmc.VHMC(num_features=9, nodes=lambda *_: basis))
+    untouched = vhmc.from_jax(log_density, jnp.ones(2))
     with pytest.raises(ValueError, match="the mass is for 3 parameters, there are 2"):
-        vhmc.sample_paper(target, vhmc.VHMC(mass=vhmc.unit_mass(3)))
+        vhmc.sample_paper(untouched, vhmc.VHMC(mass=vhmc.unit_mass(3)))
+    assert untouched.num_evaluations == 0
 
 
 def test_too_few_nodes_for_a_quadratic_is_a_warning():

@@ -23,7 +23,7 @@ from vhmc.methods.schedules import Ramp, Schedule
 NodeLaw = Callable[[PRNGKey, int, Gaussian], AbstractBasis]
 
 RIDGE_SHARE = 0.1
-"""Of the guide's mean curvature; 0.01 to 1 did as well on small models."""
+"""Of the guide's mean curvature; set on the models of `ridge_robustness.py`."""
 
 
 class VHMCState(NamedTuple):
@@ -101,14 +101,16 @@ class VHMC(eqx.Module):
                 f"t = {outside[0] + 1}"
             )
 
+    def check_dim(self, dim: int) -> None:
+        """Refuse a mass of another size than the model's, before the model is asked."""
+        size = dim if self.mass is None else self.mass.inverse.shape[0]
+        if size != dim:
+            raise ValueError(f"the mass is for {size} parameters, there are {dim}")
+
     def initial_kernel(self, guide: Gaussian) -> HMC:
         """The kernel before tuning: its step is the narrowest standard deviation."""
         dim = guide.mean.shape[0]
         mass = unit_mass(dim) if self.mass is None else self.mass
-        if mass.inverse.shape[0] != dim:
-            raise ValueError(
-                f"the mass is for {mass.inverse.shape[0]} parameters, there are {dim}"
-            )
         # In the momentum's coordinates, where a unit step is a unit of time.
         whiten = guide.whiten * mass.factor[None, :]
         if mass.factor.ndim == 2:

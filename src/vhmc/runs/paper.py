@@ -48,6 +48,7 @@ def sample_paper(
     """
     method = VHMC() if method is None else method
     _check_counts(draws, chains, warmup)
+    method.check_dim(target.dim)
     origin = target.start if start is None else target.parameters.flatten(start)
     keys = jax.random.split(jax.random.key(seed), 5)
     key_nodes, key_tune, key_train, key_retune, key_draw = keys

@@ -110,7 +110,7 @@ def _failure(state: VHMCState, num_done: int, last_accepted: int) -> str | None:
 
 
 # The settings are split once into arrays and the rest: `eqx.filter_jit` would do so at
-# every call, which took twice as long as the calls themselves.
+# every call, which about doubled their time.
 @partial(jax.jit, static_argnums=0)
 def _propose(
     settings: VHMC, arrays: VHMC, keys: Key[Array, " r"], states: VHMCState
