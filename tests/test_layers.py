@@ -13,7 +13,7 @@ LAYERS = [
     {"methods", "baselines"},
     {"runs"},
     {"models"},
-    {"experiments", "plotting", "report"},
+    {"experiments", "bench", "plotting", "report"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -7,6 +7,7 @@ The folders are the layers; each imports from itself and from those listed befor
 - `methods`: the algorithms.
 - `runs`: chains iterated, costs added up, draws handed back.
 - `models`: the models of the paper.
+- `bench`: posteriors with known moments, and the methods we compare with.
 - `experiments`: the paper's figures.
 - `cli`: the command `vhmc`.
 
@@ -45,9 +46,12 @@ from vhmc.methods.laplace import laplace
 from vhmc.methods.schedules import Ramp
 from vhmc.methods.vhmc import VHMC
 from vhmc.runs.chains import run_chains
+from vhmc.runs.default import sample
 from vhmc.runs.paper import sample_paper
+from vhmc.runs.plan import Plan, plan
 from vhmc.runs.posterior import Posterior
 from vhmc.runs.training import RunFailure
+from vhmc.runs.verdict import Verdict
 from vhmc.targets.from_callable import from_callable
 from vhmc.targets.from_jax import from_jax
 from vhmc.targets.target import Target
@@ -61,12 +65,14 @@ __all__ = [
     "Blend",
     "Gaussian",
     "Mass",
+    "Plan",
     "Posterior",
     "Radial",
     "Ramp",
     "RunFailure",
     "Surrogate",
     "Target",
+    "Verdict",
     "additive",
     "fourier",
     "from_callable",
@@ -76,11 +82,13 @@ __all__ = [
     "laplace",
     "mass_from_covariance",
     "ordered",
+    "plan",
     "positive",
     "radial",
     "radial_at",
     "real",
     "run_chains",
+    "sample",
     "sample_paper",
     "simplex",
     "softplus",

@@ -4,6 +4,8 @@ The paper's footnote: $\mathrm{ESS} = B \, [1 + 2 \sum_{k=1}^K \gamma(k)]^{-1}$ 
 draws of one chain with autocorrelations $\gamma(k)$, cut at $K$ as in Geyer (1992).
 """
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -57,6 +59,9 @@ def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
     if len(chains) == 1:  # ArviZ compares chains, and splits each in two anyway
         half = chains.shape[1] // 2
         chains = chains[0, : 2 * half].reshape(2, half, *chains.shape[2:])
-    data = az.convert_to_dataset({"x": chains})
+    with warnings.catch_warnings():
+        # Many short chains are what training makes: their number is no mistake.
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        data = az.convert_to_dataset({"x": chains})
     with np.errstate(all="ignore"):  # chains that do not move: infinite or undefined
         return np.asarray(getattr(az, statistic)(data, **options)["x"])

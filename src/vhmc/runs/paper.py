@@ -95,6 +95,7 @@ def sample_paper(
         },
         seconds={"training": trained_after, "drawing": drawn_after - trained_after},
         trained=trained,
+        surrogate=surrogate,
         warnings=tuple(notes),
     )
 

@@ -2,15 +2,21 @@
 
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vhmc import _arviz
-from vhmc.core.potentials import Surrogate
+from vhmc._types import Potential
+from vhmc.diagnostics.effective_size import bulk_ess
 from vhmc.runs.arviz_export import to_arviz
+from vhmc.runs.check import Check
+from vhmc.runs.corrections import Estimate, expect
 from vhmc.runs.training import Trained
+from vhmc.runs.verdict import Verdict
+from vhmc.targets.account import Paid
 from vhmc.targets.parameters import Parameters
 
 
@@ -23,8 +29,15 @@ class Posterior:
     stats: statistics of the transitions, shape (chain, draw).
     costs: calls of the model by phase.
     seconds: time by phase, compilation included.
-    trained: the state after training, with every exact gradient that was paid for.
-    warnings: sentences that were also issued as warnings.
+    surrogate: the frozen potential on the unconstrained space.
+    warnings: what to know before trusting the draws.
+    trained: of the paper's algorithm: the state after training, with every exact
+        gradient that was paid for.
+    verdict, correction: of the default sampler: how far to trust the draws, and the
+        rung of the ladder they are from.
+    check: true values at fresh draws of the surrogate, which the verdict rests on.
+    free: uncorrected draws of the surrogate, unconstrained.
+    paid: every point at which the model was asked.
     """
 
     parameters: Parameters
@@ -32,8 +45,14 @@ class Posterior:
     stats: dict[str, np.ndarray]
     costs: dict[str, int]
     seconds: dict[str, float]
-    trained: Trained
+    surrogate: Potential
     warnings: tuple[str, ...]
+    trained: Trained | None = None
+    verdict: Verdict | None = None
+    correction: str = "none"
+    check: Check | None = None
+    free: np.ndarray | None = None
+    paid: Paid | None = None
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:
@@ -45,10 +64,27 @@ class Posterior:
         """Calls of the model, everything included."""
         return sum(self.costs.values())
 
-    @property
-    def surrogate(self) -> Surrogate:
-        """The frozen network, a potential on the unconstrained space."""
-        return self.trained.state.surrogate
+    def expect(self, function: Callable[[Any], Any] | None = None) -> Estimate:
+        """Expectations with standard errors, corrected where that lowers the error.
+
+        function: from named draws, with two leading axes (chain, draw), to values of
+            the same leading shape; all parameters, flat, unless given. The free draws
+            of the surrogate serve as a control variate for the checked ones.
+        """
+        if self.check is None or self.free is None:
+            raise ValueError("only draws of vhmc.sample know how far they are off")
+
+        def values(thetas: np.ndarray) -> np.ndarray:
+            if function is None:
+                return self.parameters.values(thetas)
+            answer = np.asarray(function(self.parameters.constrain(thetas)))
+            return answer.reshape(*thetas.shape[:2], -1)
+
+        free = values(self.free)
+        checked = values(self.check.theta[None])[0]
+        ess = np.min(bulk_ess(free)) if self.free.shape[1] >= 4 else 1.0
+        flat = free.reshape(-1, free.shape[-1])
+        return expect(flat, checked, self.check.share, self.check.weights, float(ess))
 
     def to_arviz(self) -> Any:
         """InferenceData (ArviZ 0) or DataTree (ArviZ 1), with costs as attributes."""
@@ -59,6 +95,9 @@ class Posterior:
             "seconds": json.dumps(self.seconds),
             "warnings": json.dumps(self.warnings),
         }
+        if self.verdict is not None:
+            attributes["verdict"] = self.verdict.status
+            attributes["correction"] = self.correction
         return to_arviz(self.draws, self.stats, attributes)
 
     def summary(self, **options: Any) -> Any:
@@ -76,7 +115,8 @@ class Posterior:
             f"{name}{list(s) if s else ''}"
             for name, s in self.parameters.shapes.items()
         )
+        verdict = f", verdict {self.verdict.status}" if self.verdict else ""
         return (
             f"Posterior({', '.join(sizes)}: {chains} chains x {draws} draws, "
-            f"{self.num_evaluations} evaluations)"
+            f"{self.num_evaluations} evaluations{verdict})"
         )

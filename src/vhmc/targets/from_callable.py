@@ -76,6 +76,11 @@ class HostTarget(Target):
         jacobian = (grads[: self.dim] - grads[self.dim :]) / (2 * widths[:, None])
         return (jacobian + jacobian.T) / 2
 
+    @property
+    def hessian_price(self) -> int:
+        """Two calls a dimension."""
+        return 2 * self.dim
+
     @functools.cached_property
     def potential(self) -> Potential:
         """The true energy through a host call that gives value and gradient at once."""

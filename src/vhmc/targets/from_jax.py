@@ -48,9 +48,12 @@ class TracedTarget(Target):
         self._potential = _counted(energy, self._counter)
 
     def _evaluate(self, thetas: np.ndarray) -> Evaluations:
-        self._counter.add(len(thetas))
-        energy, grad = self._batched(thetas)
-        return Evaluations(np.asarray(energy), np.asarray(grad))
+        number = len(thetas)
+        self._counter.add(number)
+        padding = ((0, _round_up(number) - number), (0, 0))
+        padded = np.pad(thetas, padding, mode="edge") if number else thetas
+        energy, grad = self._batched(padded)
+        return Evaluations(np.asarray(energy)[:number], np.asarray(grad)[:number])
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Second derivatives by autodiff, counted as `dim` calls."""
@@ -58,9 +61,24 @@ class TracedTarget(Target):
         return np.asarray(self._hessian(theta))
 
     @property
+    def hessian_price(self) -> int:
+        """As many calls as dimensions."""
+        return self.dim
+
+    @property
     def potential(self) -> Potential:
         """The true energy; traced calls are counted as they run."""
         return self._potential
+
+
+def _round_up(number: int) -> int:
+    """JAX compiles for every batch size: rounding up leaves only a few of them.
+
+    The next power of two up to 16, three binary digits above.
+    """
+    bits = max(number - 1, 0).bit_length()
+    grain = 1 << (bits if number <= 16 else bits - 3)
+    return -(-number // grain) * grain
 
 
 def _check_density(log_density: Callable[[Any], Any], parameters: Parameters) -> None:

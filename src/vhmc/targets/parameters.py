@@ -46,6 +46,16 @@ class Parameters:
         """Length of the unconstrained vector."""
         return len(self.start)
 
+    def label(self, index: int) -> str:
+        """Name of the parameter that an entry of the free vector belongs to."""
+        for name, part in zip(
+            self.names, self._unravel(jnp.asarray(self.start)), strict=True
+        ):
+            if index < part.size:
+                return name if part.size == 1 else f"{name}[{index}]"
+            index -= part.size
+        raise IndexError("beyond the last parameter")
+
     def unflatten(self, theta: Vector) -> tuple[Any, Scalar]:
         """The user's parameters at `theta`, and the log-Jacobian of getting there."""
         parts = zip(self._constraints, self._unravel(theta), strict=True)
@@ -75,6 +85,12 @@ class Parameters:
             name: np.asarray(value).reshape(thetas.shape[:-1] + self.shapes[name])
             for name, value in zip(self.names, values, strict=True)
         }
+
+    def values(self, thetas: np.ndarray) -> np.ndarray:
+        """All values in the user's space, flat along the last axis."""
+        draws = self.constrain(thetas)
+        leading = thetas.shape[:-1]
+        return np.concatenate([v.reshape(*leading, -1) for v in draws.values()], -1)
 
     def _constrained_leaves(self, theta: Vector) -> list[jax.Array]:
         parts = zip(self._constraints, self._unravel(theta), strict=True)

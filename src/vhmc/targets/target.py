@@ -82,5 +82,10 @@ class Target(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def hessian_price(self) -> int:
+        """Calls of the model that `hessian` counts."""
+
+    @property
+    @abc.abstractmethod
     def potential(self) -> Potential:
         """The true energy as something JAX can trace and differentiate once."""

@@ -1,0 +1,1 @@
+"""Posteriors with known answers, and the methods that `vhmc` is compared with."""

@@ -1,0 +1,77 @@
+r"""The Gaussian of least Fisher divergence from points and gradients, in closed form.
+
+Among Gaussians with mean $\mu$ and covariance $\Sigma$ the mean over points of
+$|\nabla U - \Sigma^{-1} (\theta - \mu)|^2_\Sigma$ is least where
+
+$$\Sigma \, \mathrm{cov}(\nabla U) \, \Sigma = \mathrm{cov}(\theta), \quad
+  \mu = \bar\theta - \Sigma \, \overline{\nabla U}.$$
+
+For a Gaussian posterior that is the posterior, wherever the points lie.
+"""
+
+import numpy as np
+
+from vhmc.core.frame import Frame
+
+PRIOR_POINTS = 5.0
+"""Points that the old frame is worth, beside one for every four dimensions."""
+
+SURE = 1.5
+"""States of a chain are worth less than as many independent points."""
+OVERSHOOT = 1.2
+"""Points that outgrow a frame are on their way: it is made wider than they are yet."""
+
+
+def refit(
+    frame: Frame, thetas: np.ndarray, grads: np.ndarray, weights: np.ndarray
+) -> Frame:
+    """Better frame from weighted points and gradients, shrunk towards the old one."""
+    dim = len(frame.mean)
+    x, grad = frame.to_x(thetas), frame.grad_to_x(grads)
+    total = weights.sum() ** 2 / np.sum(weights**2)
+    share = weights / weights.sum()
+    prior = PRIOR_POINTS + dim / 4
+    keep = total / (total + prior)
+    mean_x, mean_grad = share @ x, share @ grad
+    spread_x, spread_grad = (
+        keep * (rows - mean).T @ ((rows - mean) * share[:, None])
+        + (1 - keep) * np.eye(dim)
+        for rows, mean in ((x, mean_x), (grad, mean_grad))
+    )
+    covariance = geometric_mean(spread_x, spread_grad)
+    mean = keep * (mean_x - covariance @ mean_grad)
+    factor = frame.factor @ np.linalg.cholesky(covariance)
+    return Frame(frame.to_theta(mean[None])[0], factor)
+
+
+def stretch(frame: Frame, thetas: np.ndarray) -> Frame:
+    r"""Widen a frame along directions in which points spread more than it says.
+
+    A residual can bend a wide Gaussian but not reach beyond a narrow one, where
+    $|x|^2 / 2$ outgrows every network. Only spreads well above the edge that sampling
+    noise gives to standard normal points (Marchenko and Pastur) count.
+    """
+    num_distinct, dim = len(np.unique(thetas, axis=0)), thetas.shape[1]
+    if num_distinct <= dim:
+        return frame
+    x = frame.to_x(thetas)
+    edge = SURE * (1 + np.sqrt(dim / num_distinct)) ** 2
+    values, vectors = np.linalg.eigh(np.cov(x.T).reshape(dim, dim))
+    widths = np.where(values > edge, OVERSHOOT * np.sqrt(values), 1.0)
+    covariance = (vectors * widths**2) @ vectors.T
+    # Where it was too narrow it may sit at one end, too.
+    shift = vectors @ (np.where(widths > 1, 1.0, 0.0) * (vectors.T @ x.mean(axis=0)))
+    mean = frame.to_theta(shift[None])[0]
+    return Frame(mean, frame.factor @ np.linalg.cholesky(covariance))
+
+
+def geometric_mean(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:
+    r"""Positive solution of $\Sigma F \Sigma = C$: the midpoint of $C$ and $F^{-1}$."""
+    values, vectors = np.linalg.eigh(information)
+    root, inverse_root = (
+        (vectors * values**power) @ vectors.T for power in (0.5, -0.5)
+    )
+    middle_values, middle_vectors = np.linalg.eigh(root @ covariance @ root)
+    middle = (middle_vectors * np.sqrt(np.maximum(middle_values, 0))) @ middle_vectors.T
+    mean = inverse_root @ middle @ inverse_root
+    return (mean + mean.T) / 2

@@ -1,0 +1,179 @@
+"""All that was paid for, as a frame and a network: the surrogate and its fit."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc.core.bases import Additive
+from vhmc.core.fisher_gaussian import refit, stretch
+from vhmc.core.frame import Frame
+from vhmc.core.residual import Residual, Whitened
+from vhmc.methods import residual_fit
+from vhmc.methods.residual_fit import Choice, Lessons, Nodes
+from vhmc.targets.account import Account
+
+INFLUENCE = 9.0
+"""Squared residuals beyond this a dimension are capped: three standard deviations."""
+GUARD = 3.0
+"""Curvature that is added outside of the taught ball."""
+REACH = 1.2
+"""Radius of that ball over the distance of the farthest typical point."""
+HOLE = 4.0
+"""Nats by which the surrogate is too low where it has a hole."""
+MOST_IN_HOLES = 0.1
+"""Share of draws in holes above which the network is too free."""
+FLOORS = 1e-8, 1e-4, 1e-1
+"""Smallest, first and largest least ridge."""
+
+
+def default_num_features(dim: int) -> int:
+    """Nodes of the network; fewer are used where the held-out error says so."""
+    return int(np.clip(150 * dim, 300, 1500))
+
+
+class Learner:
+    """The surrogate of a run, refitted to everything in the account.
+
+    account: what was paid for.
+    frame: whitened coordinates to begin with.
+    num_features: nodes of the network, at most; none leaves the Gaussian.
+    rng: places the nodes and splits the data.
+    """
+
+    def __init__(
+        self,
+        account: Account,
+        frame: Frame,
+        num_features: int,
+        rng: np.random.Generator,
+    ):
+        self.account, self.frame, self._rng = account, frame, rng
+        self.choice = Choice(1.0, 0, np.inf)
+        self._num_features = num_features
+        self._nodes = Nodes(
+            np.zeros((num_features, len(frame.mean))), np.zeros(num_features)
+        )
+        self._weights = np.zeros(num_features)
+        self._radius = np.inf
+        self._floor = FLOORS[1]
+        self._num_learnt = 0
+        paid = account.paid
+        self._origin = paid.energy[paid.is_finite].min()
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return len(self.frame.mean)
+
+    def residual(self, temperature: float = 1.0) -> Residual:
+        """The surrogate in the frame's coordinates, for JAX."""
+        directions, offsets = (jnp.asarray(rows) for rows in self._nodes)
+        return Residual(
+            Additive(directions, offsets),
+            jnp.asarray(self._weights),
+            jnp.asarray(self._radius),
+            jnp.asarray(GUARD),
+            jnp.asarray(temperature),
+        )
+
+    @property
+    def potential(self) -> Whitened:
+        """The surrogate on the unconstrained space."""
+        mean, factor = (jnp.asarray(rows) for rows in self.frame)
+        return Whitened(mean, factor, self.residual())
+
+    def energies(self, thetas: np.ndarray) -> np.ndarray:
+        """Surrogate energies of points, up to a constant."""
+        x = self.frame.to_x(thetas)
+        length = np.linalg.norm(x, axis=1)
+        guard = 0.5 * GUARD * np.maximum(length - self._radius, 0.0) ** 2
+        return 0.5 * length**2 + self._nodes.outputs(x) @ self._weights + guard
+
+    def score_errors(self, thetas: np.ndarray, grads: np.ndarray) -> np.ndarray:
+        """Gradients of the surrogate less the true ones, in the frame's coordinates."""
+        x = self.frame.to_x(thetas)
+        length = np.linalg.norm(x, axis=1, keepdims=True)
+        beyond = np.maximum(length - self._radius, 0.0) / np.maximum(length, 1e-9)
+        network = (self._nodes.slopes(x) * self._weights) @ self._nodes.directions
+        return x + network + GUARD * beyond * x - self.frame.grad_to_x(grads)
+
+    def lessons(self) -> Lessons:
+        """The account in the frame's coordinates, with capped influence."""
+        paid = self.account.paid
+        known = paid.is_finite
+        dim, energy = self.dim, paid.energy[known]
+        is_search = paid.phase[known] == "search"
+        x = self.frame.to_x(paid.theta[known])
+        grad = self.frame.grad_to_x(paid.grad[known]) - x
+        level = energy - self._origin - 0.5 * np.sum(x**2, axis=1)
+        cap, energy_cap = (
+            np.minimum(1.0, INFLUENCE * dim / np.maximum(square, 1e-12))
+            for square in (np.sum(grad**2, axis=1), level**2)
+        )
+        # Only the search goes where the posterior is not. Elsewhere a high energy is
+        # news, often of a hole: weights by energy alone would never fill it.
+        excess = energy - energy.min()
+        search = np.exp(-np.maximum(excess - 2 * dim, 0) / dim)
+        far = (1 + np.maximum(excess - 5 * dim - 20, 0) / dim) ** -2
+        weight = cap * far * np.where(is_search, search, 1.0)
+        is_typical = ~is_search & (excess < 5 * dim + 20)
+        return Lessons(x, grad, level, weight, weight * energy_cap, is_typical)
+
+    def reframe(self, thetas: np.ndarray, grads: np.ndarray) -> None:
+        """Refit the frame to states of the chains; `learn(redraw=True)` must follow."""
+        self.frame = self._better_frame(thetas, grads)
+
+    def drift(self, thetas: np.ndarray, grads: np.ndarray) -> float:
+        """Divergence of the frame from that of the states, by dimension."""
+        return divergence(self.frame, self._better_frame(thetas, grads)) / self.dim
+
+    def _better_frame(self, thetas: np.ndarray, grads: np.ndarray) -> Frame:
+        frame = refit(self.frame, thetas, grads, np.ones(len(thetas)))
+        # Only a network can take back what a wider Gaussian has too much.
+        return stretch(frame, thetas) if self._num_features else frame
+
+    def learn(self, *, redraw: bool, choose: bool = False) -> None:
+        """Fit the network to all that was paid for.
+
+        redraw: draw nodes anew; needed after the frame has changed.
+        choose: choose ridge and number of nodes anew, as `redraw` does anyway.
+        """
+        lessons = self.lessons()
+        energy = lessons.energy + 0.5 * np.sum(lessons.x**2, axis=1)
+        is_inside = lessons.is_typical & (energy < energy.min() + self.dim + 12)
+        inside = np.linalg.norm(lessons.x[is_inside], axis=1).max(initial=0.0)
+        self._radius = REACH * max(inside, np.sqrt(self.dim))
+        if not self._num_features:
+            return
+        if redraw:
+            self._nodes = residual_fit.place(self._rng, self._num_features, lessons)
+            self._sums = residual_fit.normal_sums(self._nodes, lessons)
+        else:
+            new = Lessons(*(rows[self._num_learnt :] for rows in lessons))
+            self._sums = self._sums.plus(residual_fit.normal_sums(self._nodes, new))
+        self._num_learnt = len(lessons.x)
+        if redraw or choose:
+            self.choice = residual_fit.choose(
+                self._rng, self._nodes, lessons, self._sums
+            )
+        ridge = max(self.choice.ridge, self._floor)
+        self._weights = residual_fit.solve(
+            self._sums.equations(), ridge, self.choice.num_features
+        )
+
+    def mind_holes(self, log_weights: np.ndarray) -> None:
+        """Raise the least ridge while the surrogate's draws fall into its holes.
+
+        log_weights: surrogate energies less true ones at draws of the surrogate.
+        """
+        depth = np.median(log_weights) - log_weights
+        is_deep = ~(depth < HOLE)
+        self._floor *= 10.0 if is_deep.mean() > MOST_IN_HOLES else 0.8
+        self._floor = float(np.clip(self._floor, FLOORS[0], FLOORS[2]))
+
+
+def divergence(frame: Frame, other: Frame) -> float:
+    """Kullback-Leibler divergence of the Gaussian `other` from that of `frame`."""
+    change = frame.to_x(other.factor.T + frame.mean).T
+    shift = frame.to_x(other.mean[None])[0]
+    log_volume = other.log_volume - frame.log_volume
+    return float(0.5 * (np.sum(change**2) + shift @ shift - len(shift)) - log_volume)

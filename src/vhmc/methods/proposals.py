@@ -1,0 +1,92 @@
+"""Moves on the surrogate, compiled once a shape: they cost no call of the model."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from vhmc._types import Points, PRNGKey, Scalar
+from vhmc.core.hmc import HMC, HMCState, leapfrog
+from vhmc.core.mass import unit_mass
+from vhmc.core.residual import Residual
+
+JITTER = 0.7
+"""Share of a trajectory's length that is random."""
+
+SHORT_STEP = 0.25
+"""One transition in three takes steps this much shorter.
+
+Where the surrogate is stiffer than on average, as in the tails of a banana, the usual
+step is never accepted: chains would neither enter nor notice.
+"""
+
+Chains = Float[Array, " n"]
+
+
+class Shot(NamedTuple):
+    """End of one trajectory, and the kinetic energy lost on it."""
+
+    x: Points
+    kinetic_drop: Chains
+
+
+class Wander(NamedTuple):
+    """End of a run of transitions, and their mean acceptance."""
+
+    x: Points
+    energy: Chains
+    acceptance: Chains
+
+
+@jax.jit
+def shoot(
+    key: PRNGKey, x: Points, residual: Residual, step_size: Scalar, num_steps: Array
+) -> Shot:
+    """One trajectory a chain, not accepted or rejected: the true energy will decide."""
+    num_chains, dim = x.shape
+    mass = unit_mass(dim)
+    key_momentum, key_length = jax.random.split(key)
+    momentum = mass.sample(key_momentum, num_chains, dim)
+    share = 1 - JITTER * jax.random.uniform(key_length)
+    length = jnp.maximum(jnp.ceil(share * num_steps), 1).astype(int)
+    grad = jax.vmap(jax.grad(residual))(x)
+    start = HMCState(x, jnp.zeros(num_chains), grad)
+    end = leapfrog(residual, mass, start, momentum, step_size, length)
+    return Shot(end.theta, mass.kinetic(momentum) - mass.kinetic(end.momentum))
+
+
+@jax.jit
+def wander(
+    key: PRNGKey,
+    x: Points,
+    residual: Residual,
+    step_size: Scalar,
+    num_steps: Array,
+    num_transitions: Array,
+) -> Wander:
+    """A run of transitions that leave the surrogate's density alone, reversibly."""
+    kernel = HMC(unit_mass(x.shape[1]), step_size, num_steps, JITTER)
+
+    def advance(count, carry):
+        state, acceptance = carry
+        state, accept_prob = transit(
+            jax.random.fold_in(key, count), kernel, state, residual
+        )
+        return state, acceptance + accept_prob
+
+    start = kernel.init(x, residual), jnp.zeros(len(x))
+    state, total = jax.lax.fori_loop(0, num_transitions, advance, start)
+    return Wander(state.theta, state.energy, total / num_transitions)
+
+
+def transit(
+    key: PRNGKey, kernel: HMC, state: HMCState, residual: Residual
+) -> tuple[HMCState, Chains]:
+    """One transition with a step of random size, and its acceptance probability."""
+    key_step, key_move = jax.random.split(key)
+    is_short = jax.random.uniform(key_step) < 1 / 3
+    step_size = kernel.step_size * jnp.where(is_short, SHORT_STEP, 1.0)
+    kernel = HMC(kernel.mass, step_size, kernel.num_steps, kernel.jitter)
+    state, info = kernel.step(key_move, state, residual)
+    return state, info.accept_prob

@@ -1,0 +1,200 @@
+r"""The network of the residual: nodes where the data are, weights in one solve.
+
+Everything here is in whitened coordinates, on the host: BLAS beats JAX at these shapes.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from scipy.special import expit
+
+SCALES = 0.45, 2.25
+"""Range of the lengths of the directions: hinges between wide and narrow."""
+REACH = 1.3
+"""Hinges pass through training points times this: slightly beyond the data."""
+RIDGES = 10.0 ** np.arange(-7.0, 0.0)
+"""Ridges that are tried, in units of the mean diagonal of the normal equations."""
+SLACK = 1.1
+"""The largest ridge (and the fewest nodes) within this factor of the best is taken."""
+
+
+class Lessons(NamedTuple):
+    r"""What the network is taught, one row a point.
+
+    x: points.
+    grad: true gradients less those of $\frac12 |x|^2$.
+    energy: true energies less $\frac12 |x|^2$.
+    weight: influence of each gradient.
+    energy_weight: influence of each energy.
+    is_typical: whether the point counts when an error is measured.
+    """
+
+    x: np.ndarray
+    grad: np.ndarray
+    energy: np.ndarray
+    weight: np.ndarray
+    energy_weight: np.ndarray
+    is_typical: np.ndarray
+
+
+class Nodes(NamedTuple):
+    """Softplus nodes: one direction a row, and offsets."""
+
+    directions: np.ndarray
+    offsets: np.ndarray
+
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """Node outputs, one row a point."""
+        return np.logaddexp(x @ self.directions.T + self.offsets, 0.0)
+
+    def slopes(self, x: np.ndarray) -> np.ndarray:
+        """Derivatives of the activations, one row a point."""
+        return expit(x @ self.directions.T + self.offsets)
+
+
+class Choice(NamedTuple):
+    """What the held-out error chose, and that error.
+
+    ridge: in units of the mean diagonal.
+    num_features: nodes that are used; the others have weight zero.
+    error: mean squared error of the score by dimension, on points held out.
+    """
+
+    ridge: float
+    num_features: int
+    error: float
+
+
+def place(rng: np.random.Generator, number: int, lessons: Lessons) -> Nodes:
+    """Draw nodes: half along residual gradients and their differences, half anywhere.
+
+    With all of them along gradients there are holes where no gradient was seen.
+    """
+    dim = lessons.x.shape[1]
+    share = lessons.weight / lessons.weight.sum()
+    one, other, at = rng.choice(len(share), (3, number), p=share)
+    grads, kind = lessons.grad, rng.integers(0, 4, number)[:, None]
+    anywhere = rng.standard_normal((number, dim))
+    directions = np.where(
+        kind == 0,
+        grads[one],
+        np.where(kind == 1, grads[one] - grads[other], anywhere),
+    )
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    directions = np.where(lengths > 1e-8, directions, anywhere)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    low, high = np.log(SCALES)
+    directions *= np.exp(rng.uniform(low, high, (number, 1)))
+    offsets = -np.sum(directions * lessons.x[at] * REACH, axis=1)
+    return Nodes(directions, offsets)
+
+
+class NormalSums(NamedTuple):
+    """Sums over points from which the normal equations are made; they add up.
+
+    gram, moment: of the gradients, in Hadamard form.
+    outer, product: of the node outputs with themselves and with the energies.
+    outputs, energy, weight: their totals, which remove the energies' constant.
+    """
+
+    gram: np.ndarray
+    moment: np.ndarray
+    outer: np.ndarray
+    product: np.ndarray
+    outputs: np.ndarray
+    energy: float
+    weight: float
+
+    def plus(self, other: "NormalSums") -> "NormalSums":
+        """Sums over the points of both."""
+        pairs: list[tuple[Any, Any]] = list(zip(self, other, strict=True))
+        return NormalSums(*(one + two for one, two in pairs))
+
+    def minus(self, other: "NormalSums") -> "NormalSums":
+        """Without the points of `other`."""
+        pairs: list[tuple[Any, Any]] = list(zip(self, other, strict=True))
+        return NormalSums(*(one - two for one, two in pairs))
+
+    def equations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Matrix and right side for gradients and energies together."""
+        mean = self.outputs / max(self.weight, 1e-300)
+        matrix = self.gram + self.outer - np.outer(self.outputs, mean)
+        return matrix, self.moment + self.product - mean * self.energy
+
+
+def normal_sums(nodes: Nodes, lessons: Lessons) -> NormalSums:
+    r"""Sums of a batch; the gradients' matrix is $(S^\top S) \circ (W W^\top)$."""
+    root = np.sqrt(lessons.weight)[:, None]
+    slopes = nodes.slopes(lessons.x) * root
+    outputs = nodes.outputs(lessons.x)
+    shares = lessons.energy_weight
+    weighted = outputs * np.sqrt(shares)[:, None]
+    return NormalSums(
+        gram=(slopes.T @ slopes) * (nodes.directions @ nodes.directions.T),
+        moment=np.sum(slopes * ((lessons.grad * root) @ nodes.directions.T), axis=0),
+        outer=weighted.T @ weighted,
+        product=outputs.T @ (shares * lessons.energy),
+        outputs=outputs.T @ shares,
+        energy=float(shares @ lessons.energy),
+        weight=float(shares.sum()),
+    )
+
+
+def solve(
+    equations: tuple[np.ndarray, np.ndarray], ridge: float, num_features: int
+) -> np.ndarray:
+    """Weights of the first `num_features` nodes; the others get none."""
+    matrix, right = equations
+    weights = np.zeros(len(right))
+    if num_features:
+        matrix = matrix[:num_features, :num_features].copy()
+        diagonal = np.diag_indices(num_features)
+        matrix[diagonal] += ridge * max(float(matrix[diagonal].mean()), 1e-300)
+        # LAPACK's own pair: scipy.linalg.solve took ten times as long.
+        factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        weights[:num_features] = scipy.linalg.cho_solve(
+            factor, right[:num_features], check_finite=False
+        )
+    return weights
+
+
+def score_errors(nodes: Nodes, weights: np.ndarray, lessons: Lessons) -> np.ndarray:
+    """Errors of the network's gradients, one row a point."""
+    return lessons.grad - (nodes.slopes(lessons.x) * weights) @ nodes.directions
+
+
+def choose(
+    rng: np.random.Generator,
+    nodes: Nodes,
+    lessons: Lessons,
+    sums: NormalSums,
+) -> Choice:
+    """Ridge and number of nodes of least held-out score error."""
+    number = len(nodes.offsets)
+    is_out = lessons.is_typical & (rng.uniform(size=len(lessons.weight)) < 0.25)
+    if is_out.sum() < 4:
+        return Choice(1.0, number, np.inf)
+    out = Lessons(*(rows[is_out] for rows in lessons))
+    equations = sums.minus(normal_sums(nodes, out)).equations()
+    slopes = nodes.slopes(out.x)
+    share = out.weight / out.weight.sum() / lessons.x.shape[1]
+
+    def trial(ridge, num_features):
+        try:
+            weights = solve(equations, ridge, num_features)
+        except np.linalg.LinAlgError:
+            return Choice(ridge, num_features, np.inf)
+        errors = out.grad - (slopes * weights) @ nodes.directions
+        return Choice(ridge, num_features, float(share @ np.sum(errors**2, axis=1)))
+
+    trials = [trial(1.0, 0)]
+    for size in sorted({number // 4, number} - {0}):
+        lowest = np.inf
+        for ridge in RIDGES[::-1]:
+            trials.append(trial(ridge, size))
+            lowest = min(lowest, trials[-1].error)
+            if trials[-1].error > 1.3 * lowest:
+                break  # a smaller ridge only gets worse from here
+    best = min(trial.error for trial in trials)
+    return next(trial for trial in trials if trial.error <= SLACK * best + 1e-12)

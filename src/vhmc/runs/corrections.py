@@ -1,0 +1,137 @@
+"""The correction ladder: from draws of the surrogate to draws of the posterior."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc.methods.learner import Learner
+from vhmc.methods.proposals import wander
+from vhmc.runs.check import Check
+from vhmc.runs.frozen import Frozen
+
+RUN = 10
+"""Surrogate transitions between two exact draws, at least."""
+MOST_RUN = 100
+
+
+class Exact(NamedTuple):
+    """Draws of the exact rung.
+
+    theta: unconstrained, shape (chain, draw, dim).
+    acceptance: by the true energies.
+    """
+
+    theta: np.ndarray
+    acceptance: float
+
+
+class Estimate(NamedTuple):
+    """An expectation, its standard error and how it was estimated.
+
+    kind: `draws` for the mean of the free draws, `control variate` for that mean
+        moved by what the importance weights say of its bias.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    kind: np.ndarray
+
+
+def importance_draws(
+    rng: np.random.Generator, check: Check, shape: tuple[int, int]
+) -> np.ndarray:
+    """Checked points resampled by their weights, as chains of draws."""
+    chosen = rng.choice(len(check.theta), shape, p=check.weights)
+    return check.theta[chosen]
+
+
+def exact_draws(
+    rng: np.random.Generator,
+    learner: Learner,
+    frozen: Frozen,
+    check: Check,
+    num_evaluations: int,
+    num_chains: int,
+) -> Exact:
+    r"""Delayed acceptance: one true value a draw, and the exact posterior as its law.
+
+    A run of surrogate transitions is a reversible proposal for $e^{-V}$, so its end is
+    accepted with probability $\min(1, w(x') / w(x))$, $w = e^{V - U}$. Chains start at
+    checked points, resampled by their weights.
+    """
+    chains = max(1, min(num_chains, num_evaluations // 10))
+    num_draws = num_evaluations // chains
+    chosen = rng.choice(len(check.theta), chains, p=check.weights)
+    theta, energy = check.theta[chosen], check.energy[chosen]
+    log_weight = learner.energies(theta) - energy
+    residual = learner.residual()
+    worth = frozen.ess / frozen.energy.size
+    length = int(np.clip(frozen.num_transitions * 2 / max(worth, 0.02), RUN, MOST_RUN))
+    kept, accepted = [], []
+    for _ in range(num_draws):
+        key = jax.random.key(int(rng.integers(2**31)))
+        x = jnp.asarray(learner.frame.to_x(theta))
+        run = wander(key, x, residual, frozen.step_size, frozen.num_steps, length)
+        proposed = learner.frame.to_theta(np.asarray(run.x))
+        answer = learner.account.evaluate(proposed, "correcting")
+        new_weight = learner.energies(proposed) - answer.energy
+        accept_prob = np.exp(np.minimum(new_weight - log_weight, 0.0))
+        is_moved = rng.uniform(size=chains) < accept_prob
+        theta = np.where(is_moved[:, None], proposed, theta)
+        log_weight = np.where(is_moved, new_weight, log_weight)
+        kept.append(theta)
+        accepted.append(accept_prob)
+    return Exact(np.stack(kept, axis=1), float(np.mean(accepted)))
+
+
+def best_rung(check: Check, free: np.ndarray) -> str:
+    """`none` or `importance`, whichever has the smaller estimated error.
+
+    The weights show the bias of the free draws, up to their own noise; resampling
+    removes it at the price of that noise and of far fewer draws.
+    """
+    scale = free.std(axis=0)
+    scaled = (check.theta - free.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    values = np.concatenate([scaled, (scaled**2 - 1) / 2], axis=1)
+    shift, noise = _shift(values, check.share, check.weights)
+    bias = np.mean(np.maximum(shift**2 - noise**2, 0.0))
+    weighted = check.weights @ values
+    resampling = np.mean(check.weights**2 @ (values - weighted) ** 2)
+    return "importance" if bias > resampling else "none"
+
+
+def expect(
+    free: np.ndarray,
+    checked: np.ndarray,
+    share: np.ndarray,
+    weights: np.ndarray,
+    ess: float,
+) -> Estimate:
+    """Means of quantities, with the free draws as a control variate where it pays.
+
+    free, checked: values at the free and at the checked draws, one row a draw.
+    share, weights: of the checked draws, for the surrogate and for the posterior.
+    ess: effective number of the free draws.
+    """
+    shift, noise = _shift(checked, share, weights)
+    mean, chance = free.mean(axis=0), free.std(axis=0) / np.sqrt(max(ess, 1.0))
+    bias = np.sqrt(np.maximum(shift**2 - noise**2, 0.0))
+    is_moved = bias > noise
+    return Estimate(
+        value=np.where(is_moved, mean + shift, mean),
+        error=np.sqrt(chance**2 + np.where(is_moved, noise**2, bias**2)),
+        kind=np.where(is_moved, "control variate", "draws"),
+    )
+
+
+def _shift(
+    values: np.ndarray, share: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior's less surrogate's mean, and the standard error of that difference."""
+    weighted, plain = weights @ values, share @ values
+    influence = weights[:, None] * (values - weighted) - share[:, None] * (
+        values - plain
+    )
+    return weighted - plain, np.sqrt(np.sum(influence**2, axis=0))

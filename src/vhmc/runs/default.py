@@ -1,0 +1,275 @@
+"""The default sampler: a budget of calls of the model in, draws and a verdict out."""
+
+import copy
+import time
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vhmc.methods.learner import Learner, default_num_features
+from vhmc.methods.locate import Located, locate
+from vhmc.methods.rounds import Rounds
+from vhmc.methods.settle import settle
+from vhmc.runs.check import Check, check, choose
+from vhmc.runs.corrections import best_rung, exact_draws, importance_draws
+from vhmc.runs.frozen import Frozen, draw, some_draws
+from vhmc.runs.plan import Plan, plan
+from vhmc.runs.posterior import Posterior
+from vhmc.runs.verdict import RANKS, Verdict, judge, mode_concerns
+from vhmc.targets.account import Account
+from vhmc.targets.target import Target
+
+REDRAWN = (2, 4, 8, 16, 24)
+"""Rounds after which frame and nodes are drawn anew."""
+DRIFTED = 0.05
+"""Divergence by dimension at which the frame is refitted between these rounds."""
+REPAIR_SHARE = 0.3
+"""Of the training calls, kept for draws of the surrogate itself."""
+LAST = 4
+"""Rounds whose reports say how well the surrogate does now."""
+LEAST_ROUNDS = 8
+"""Rounds' worth of calls below which another attempt is not begun."""
+EARLIEST = 8
+"""Rounds before training may stop early."""
+EASY = {"explorers": 0.96, "score_error": 0.02, "excess": 1.0, "rhat": 1.2}
+"""What the last rounds must show to stop early: acceptance, score error, excess of the
+audits, and R-hat of the chains."""
+
+
+def sample(
+    target: Target,
+    budget: int = 1000,
+    *,
+    draws: int = 1000,
+    chains: int = 8,
+    correction: str = "auto",
+    seed: int = 0,
+    num_features: int | None = None,
+) -> Posterior:
+    """Sample a posterior within a budget of calls of the model.
+
+    target: the model.
+    budget: calls of the model, at most: one value, one gradient or both together is
+        one. Whatever is not needed for a good verdict is not spent.
+    draws: draws of every chain; the exact rung returns as many as it could pay for.
+    chains: chains on the surrogate, run in one batch.
+    correction: `none` (draws of the surrogate), `importance` (checked draws, resampled
+        by their weights), `exact` (delayed acceptance, one call a draw, for which 40 %
+        of the budget are set aside) or `auto`: `none` or `importance`, whichever has
+        the smaller estimated error.
+    seed: of all random numbers of the run.
+    num_features: nodes of the network, at most; 0 leaves the Gaussian of least Fisher
+        divergence.
+    """
+    shares = plan(target, budget, correction)
+    for name, number, least in (("draws", draws, 4), ("chains", chains, 1)):
+        if number < least:
+            raise ValueError(f"{name} must be at least {least}, got {number}")
+    if num_features is not None and num_features < 0:
+        raise ValueError(f"num_features must be at least 0, got {num_features}")
+    rng = np.random.default_rng(seed)
+    account = Account(target, budget)
+    clock = Clock()
+
+    located = locate(account, rng, shares.search, shares.hessian > 0)
+    clock.lap("search")
+    batches = shares.settling // shares.chains
+    frame = settle(account, located.frame, rng, batches, shares.chains)
+    size = default_num_features(target.dim) if num_features is None else num_features
+    learner = Learner(account, frame, size, rng)
+    rounds = Rounds(learner, shares.chains, rng, target.parameters)
+    learner.learn(redraw=True)
+    best: Attempt | None = None
+    while best is None or _goes_on(best, account, shares):
+        if best is not None:
+            # The checked draws are lessons now, and better places to go on from.
+            rounds.restart(*best.checked[:4])
+            learner.reframe(*rounds.recent())
+            learner.learn(redraw=True)
+        train(rounds, shares)
+        repair(rng, rounds, shares, chains, draws)
+        clock.lap("training")
+        starts = _starts(rng, rounds, chains)
+        frozen = draw(rng, learner.residual(), starts, rounds.step_size, draws)
+        clock.lap("drawing")
+        number = min(shares.checking, account.left - shares.correcting)
+        flat = learner.frame.to_theta(frozen.x.reshape(-1, target.dim))
+        some = choose(rng, target.parameters, flat, number - number // 4)
+        hot = rounds.hot_draws(number // 4)
+        checked = check(learner, target.parameters, some, hot)
+        verdict = _judge(located, rounds, frozen, checked, target)
+        attempt = Attempt(copy.copy(learner), frozen, checked, verdict)
+        best = attempt if best is None else min(best, attempt, key=_badness)
+        clock.lap("checking")
+
+    learner, frozen, checked, verdict = best
+    free = learner.frame.to_theta(frozen.x)
+    flat = free.reshape(-1, target.dim)
+    rung = best_rung(checked, flat) if correction == "auto" else correction
+    unconstrained = free
+    if rung == "importance":
+        unconstrained = importance_draws(rng, checked, free.shape[:2])
+    elif rung == "exact":
+        exact = exact_draws(rng, learner, frozen, checked, shares.correcting, chains)
+        unconstrained = exact.theta
+    clock.lap("correcting")
+    if verdict.status == "bad":
+        warnings.warn(f"verdict bad: {verdict.reasons[0]}", stacklevel=2)
+    return Posterior(
+        parameters=target.parameters,
+        unconstrained=unconstrained,
+        stats={},
+        costs=account.costs,
+        seconds=clock.seconds,
+        surrogate=learner.potential,
+        warnings=verdict.reasons,
+        verdict=verdict,
+        correction=rung,
+        check=checked,
+        free=free,
+        paid=account.paid,
+    )
+
+
+class Attempt(NamedTuple):
+    """A frozen surrogate with its draws and what the truth says of them."""
+
+    learner: Learner
+    frozen: Frozen
+    checked: Check
+    verdict: Verdict
+
+
+def _badness(attempt: Attempt) -> tuple[int, float]:
+    status = attempt.verdict.status
+    return RANKS.index(status), -attempt.checked.efficiency
+
+
+def _goes_on(best: Attempt, account: Account, shares: Plan) -> bool:
+    """Whether calls are left for more training, repair and another check."""
+    spare = account.left - shares.correcting - shares.checking
+    return best.verdict.status != "good" and spare >= LEAST_ROUNDS * shares.chains
+
+
+class Clock:
+    """Seconds by phase; laps of the same name add up."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Book the time since the last lap."""
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
+        self._last = now
+
+
+def train(rounds: Rounds, shares: Plan) -> None:
+    """Rounds until the surrogate predicts what it has not seen, or calls run out."""
+    learner, account = rounds.learner, rounds.learner.account
+    reserve = shares.checking + shares.correcting + int(REPAIR_SHARE * shares.training)
+    total = len(rounds.reports) + max(0, account.left - reserve) // shares.chains
+    since = len(rounds.reports)
+    while account.left - reserve >= shares.chains:
+        count = len(rounds.reports) + 1
+        is_late = count > total / 2
+        # Late explorers go farther: the surrogate has earned it, and holes are rare.
+        rounds.advance(
+            shares.chains * 3 // 4 if is_late else shares.chains // 2,
+            40 if is_late else 10,
+        )
+        recent = rounds.recent()
+        redraw = count in REDRAWN and count <= total / 2
+        if not redraw and count % 2 == 0 and count <= 0.8 * total:
+            redraw = learner.drift(*recent) > DRIFTED
+        if redraw:
+            learner.reframe(*recent)
+        learner.learn(redraw=redraw, choose=count % 8 == 0)
+        if count - since >= EARLIEST and _is_easy(rounds):
+            return
+
+
+def _is_easy(rounds: Rounds) -> bool:
+    last = rounds.reports[-LAST:]
+    explorers = np.mean([report.explorers for report in last])
+    score_error = np.mean([report.score_error for report in last])
+    excess = np.max([report.excess for report in last])
+    return bool(
+        explorers > EASY["explorers"]
+        and score_error < EASY["score_error"]
+        and excess < EASY["excess"]
+        and rounds.rhat() < EASY["rhat"]
+    )
+
+
+def repair(
+    rng: np.random.Generator, rounds: Rounds, shares: Plan, chains: int, draws: int
+) -> None:
+    """Look where the surrogate's own draws go, until they hold or calls run out."""
+    learner, account = rounds.learner, rounds.learner.account
+    reserve = shares.checking + shares.correcting
+    while account.left - reserve >= 2 * shares.chains:
+        starts = _starts(rng, rounds, chains)
+        pool = some_draws(rng, learner.residual(), starts, rounds.step_size, draws)
+        is_whole = rounds.repair(2 * shares.chains, pool)
+        learner.learn(redraw=False)
+        if is_whole and _is_easy(rounds):
+            return
+
+
+def _starts(rng: np.random.Generator, rounds: Rounds, chains: int) -> np.ndarray:
+    """Dispersed starts: typical points from all over the training."""
+    lessons = rounds.learner.lessons()
+    pool = lessons.x[lessons.is_typical]
+    if not len(pool):
+        pool = rounds.learner.frame.to_x(rounds.states.theta)
+    return pool[rng.choice(len(pool), chains, replace=len(pool) < chains)]
+
+
+def _judge(
+    located: Located, rounds: Rounds, frozen: Frozen, checked: Check, target: Target
+) -> Verdict:
+    learner = rounds.learner
+    paid = learner.account.paid
+    asked = paid.phase != "search"
+    last = rounds.reports[-LAST:]
+    worst = int(np.argmax(checked.parameter_errors))
+    statistics: dict[str, Any] = {
+        "efficiency": checked.efficiency,
+        "delayed_acceptance": checked.delayed_acceptance,
+        "spread": checked.spread,
+        "low_share": checked.low_share,
+        "high": checked.high,
+        "pareto_k": checked.pareto_k,
+        "wide_efficiency": checked.wide_efficiency,
+        "score_error": checked.score_error,
+        "mean_error": float(np.max(np.abs(checked.mean_errors))),
+        "sd_error": float(np.max(np.abs(checked.sd_errors))),
+        "mean_shift": float(np.max(np.abs(checked.mean_shifts))),
+        "sd_shift": float(np.max(np.abs(checked.sd_shifts))),
+        "rhat": frozen.rhat,
+        "ess": frozen.ess,
+        "num_checks": len(checked.theta),
+        "failed_share": float(np.mean(~paid.is_finite[asked])),
+        "worst_parameter": target.parameters.label(worst),
+        "parameter_errors": checked.parameter_errors,
+        "surrogate_acceptance": frozen.acceptance,
+    }
+    if last:
+        statistics["explorers"] = float(np.mean([r.explorers for r in last]))
+        statistics["shooters"] = float(np.mean([r.shooters for r in last]))
+    draws = frozen.x.reshape(-1, learner.dim)
+    thinned = draws[:: max(1, len(draws) // 1000)]
+    ends = learner.frame.to_x(located.ends)
+    concerns = mode_concerns(ends, located.energies, located.is_finished, thinned)
+    if not located.has_mode:
+        concerns.append(
+            (
+                "caution",
+                "the search found no mode: the energy may fall without end, as in a "
+                "centred hierarchical model",
+            )
+        )
+    return judge(statistics, concerns)

@@ -1,0 +1,159 @@
+"""Draws of the frozen surrogate: they cost no call of the model, so until they mix."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from vhmc._types import Points, PRNGKey, Scalar
+from vhmc.core.hmc import HMC
+from vhmc.core.mass import unit_mass
+from vhmc.core.residual import Residual
+from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
+from vhmc.methods.proposals import JITTER, transit
+
+WANTED = 0.87
+MIXED = 1.01
+"""R-hat at which chains count as mixed."""
+WORTH = 0.2
+"""Wanted effective draws a draw."""
+LENGTHS = 2.0, 5.0, 12.0
+"""Trajectory lengths in whitened time: each is tried if the one before did not mix."""
+MOST_STEPS = 100
+MOST_GRADIENTS = 20_000
+"""Leapfrog steps of a chain that one attempt may take."""
+
+
+class Frozen(NamedTuple):
+    """Draws in whitened coordinates, and how they were made.
+
+    x: shape (chain, draw, dim).
+    energy: of the surrogate, shape (chain, draw).
+    acceptance: on the surrogate.
+    rhat, ess: of the worst coordinate.
+    step_size, num_steps: of the kernel.
+    num_transitions: between two draws.
+    """
+
+    x: np.ndarray
+    energy: np.ndarray
+    acceptance: float
+    rhat: float
+    ess: float
+    step_size: float
+    num_steps: int
+    num_transitions: int
+
+
+class Block(NamedTuple):
+    """A run of draws of several chains."""
+
+    x: Float[Array, "chain draw d"]
+    energy: Float[Array, "chain draw"]
+    acceptance: Scalar
+
+
+@partial(jax.jit, static_argnames="num_draws")
+def draw_block(
+    key: PRNGKey,
+    x: Points,
+    residual: Residual,
+    step_size: Scalar,
+    num_steps: Array,
+    num_transitions: Array,
+    num_draws: int,
+) -> Block:
+    """Keep one state in `num_transitions` of every chain."""
+    kernel = HMC(unit_mass(x.shape[1]), step_size, num_steps, JITTER)
+
+    def advance(count, carry):
+        key, state, total = carry
+        key_now = jax.random.fold_in(key, count)
+        state, accept_prob = transit(key_now, kernel, state, residual)
+        return key, state, total + jnp.mean(accept_prob)
+
+    def keep(state, count):
+        carry = jax.random.fold_in(key, count), state, jnp.zeros(())
+        _, state, total = jax.lax.fori_loop(0, num_transitions, advance, carry)
+        return state, (state.theta, state.energy, total / num_transitions)
+
+    start = kernel.init(x, residual)
+    _, (theta, energy, accepted) = jax.lax.scan(keep, start, jnp.arange(num_draws))
+    return Block(
+        jnp.swapaxes(theta, 0, 1), jnp.swapaxes(energy, 0, 1), jnp.mean(accepted)
+    )
+
+
+def draw(
+    rng: np.random.Generator,
+    residual: Residual,
+    starts: np.ndarray,
+    step_size: float,
+    num_draws: int,
+) -> Frozen:
+    """Draw until the chains have mixed, with longer trajectories where they do not.
+
+    starts: dispersed points, one a chain.
+    step_size: to begin with.
+    """
+    x = jnp.asarray(starts)
+    thin, best = 1, None
+    for length in LENGTHS:
+
+        def block(step, thin, x, length=length):
+            key = jax.random.key(int(rng.integers(2**31)))
+            steps = int(np.clip(np.ceil(length / step), 1, MOST_STEPS))
+            thin = min(thin, max(1, MOST_GRADIENTS // (steps * num_draws)))
+            made = draw_block(key, x, residual, step, steps, thin, num_draws)
+            return made, steps, thin
+
+        # Warm-up on the same program: the step finds its size, the chains theirs.
+        for gain in (1.0, 0.5) if best is None else ():
+            made, _, _ = block(step_size, 1, x)
+            factor = np.exp(gain * (float(made.acceptance) - WANTED))
+            step_size = float(np.clip(step_size * factor, 1e-4, 2.0))
+            x = made.x[:, -1]
+        made, steps, thin = block(step_size, thin, x)
+        x = made.x[:, -1]
+        frozen = _measure(made, step_size, steps, thin)
+        if best is None or frozen.ess > best.ess:
+            best = frozen
+        if frozen.rhat <= MIXED and frozen.ess >= WORTH * made.energy.size:
+            return frozen
+        worth = frozen.ess / made.energy.size if np.isfinite(frozen.ess) else 0.0
+        thin = int(np.clip(np.ceil(thin * WORTH / max(worth, 0.05)), 1, 6))
+    assert best is not None
+    return best
+
+
+def some_draws(
+    rng: np.random.Generator,
+    residual: Residual,
+    starts: np.ndarray,
+    step_size: float,
+    num_draws: int,
+) -> np.ndarray:
+    """Draws of every chain, mixed or not, one a row: to see where a surrogate leads."""
+    key = jax.random.key(int(rng.integers(2**31)))
+    num_steps = int(np.clip(np.ceil(LENGTHS[0] / step_size), 1, MOST_STEPS))
+    x = jnp.asarray(starts)
+    block = draw_block(key, x, residual, step_size, num_steps, 1, num_draws)
+    return np.asarray(block.x)[:, num_draws // 10 :].reshape(-1, x.shape[1])
+
+
+def _measure(block: Block, step_size: float, num_steps: int, thin: int) -> Frozen:
+    x = np.asarray(block.x)
+    many = x.shape[1] >= 4
+    return Frozen(
+        x=x,
+        energy=np.asarray(block.energy),
+        acceptance=float(block.acceptance),
+        rhat=float(np.max(split_rhat(x))) if many else np.inf,
+        ess=float(np.min(bulk_ess(x))) if many else 0.0,
+        step_size=step_size,
+        num_steps=num_steps,
+        num_transitions=thin,
+    )

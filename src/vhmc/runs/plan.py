@@ -1,0 +1,61 @@
+"""How a budget is shared out, known before anything is spent."""
+
+from typing import NamedTuple
+
+from vhmc.targets.target import Target
+
+CORRECTIONS = ("auto", "none", "importance", "exact")
+LEAST_BUDGET = 20
+
+
+class Plan(NamedTuple):
+    """Most calls of the model by part; what one leaves, training may use.
+
+    search: descents from several starts.
+    hessian: curvature at the best end; 0 if too dear, then the descents' own is used.
+    settling: batches that move the Gaussian from the mode to the mass.
+    training: rounds of chains, those that repair the frozen surrogate included.
+    checking: true values at fresh draws, for the verdict and importance weights.
+    correcting: one true value for each draw of the exact rung.
+    chains: chains of the training rounds.
+    """
+
+    search: int
+    hessian: int
+    settling: int
+    training: int
+    checking: int
+    correcting: int
+    chains: int
+
+    @property
+    def total(self) -> int:
+        """The budget."""
+        return sum(self[:-1])
+
+
+def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
+    """Share out a budget of calls of the model.
+
+    budget: calls of the model, at most.
+    correction: rung of the ladder; only `exact` sets calls aside.
+    """
+    if correction not in CORRECTIONS:
+        raise ValueError(
+            f"correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}"
+        )
+    if budget < LEAST_BUDGET:
+        raise ValueError(
+            f"budget must be at least {LEAST_BUDGET} calls of the model, got {budget}"
+        )
+    correcting = int(0.4 * budget) if correction == "exact" else 0
+    rest = budget - correcting
+    # Beyond 400 true values the verdict learns little more.
+    checking = min(int(0.15 * rest), 400)
+    search = min(int(0.2 * rest), 400)
+    price = target.hessian_price
+    hessian = price if price <= (rest - search) // 5 else 0
+    settling = min(int(0.1 * rest), 96)
+    training = rest - checking - search - hessian - settling
+    chains = 16 if budget >= 400 else 8 if budget >= 100 else 4
+    return Plan(search, hessian, settling, training, checking, correcting, chains)

@@ -1,0 +1,111 @@
+"""The correction ladder: what each rung promises."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import vhmc
+from tests.chance import LIMIT, standard_errors
+from vhmc.core.frame import Frame
+from vhmc.methods.learner import Learner
+from vhmc.runs.check import Chosen, check
+from vhmc.runs.corrections import exact_draws, expect
+from vhmc.runs.frozen import draw
+from vhmc.targets.account import Account
+
+
+def skewed():
+    """Log of a gamma variable with shape 2 beside a standard normal."""
+    return vhmc.from_jax(
+        lambda p: jnp.log(p["rate"]) - p["rate"] - 0.5 * p["x"] ** 2,
+        {"rate": 1.0, "x": 0.0},
+        constraints={"rate": vhmc.positive},
+    )
+
+
+def bad_learner(budget):
+    """A Gaussian beside the mass, and too wide."""
+    account = Account(skewed(), budget)
+    account.evaluate(np.zeros((1, 2)), "search")
+    frame = Frame(np.array([-0.3, 0.0]), np.diag([1.0, 1.3]))
+    return Learner(account, frame, 0, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def bad_run(seed):
+    rng = np.random.default_rng(seed)
+    learner = bad_learner(25_000)
+    frozen = draw(rng, learner.residual(), np.zeros((8, 2)), 0.7, 1000)
+    free = learner.frame.to_theta(frozen.x.reshape(-1, 2))
+    chosen = Chosen(free[::40], np.full(200, 1 / 200))
+    parameters = learner.account.target.parameters
+    checked = check(learner, parameters, chosen, np.zeros((0, 2)))
+    exact = exact_draws(rng, learner, frozen, checked, 20_000, 100)
+    return free, checked, exact
+
+
+def test_none_is_wrong_where_exact_is_right(bad_run):
+    """False alarms of the exact rung: below one in 60,000 for each moment."""
+    free, _, exact = bad_run
+    truth = np.array([2.0, 0.0, 6.0, 1.0])  # moments of gamma(2) and of the normal
+
+    def moments(theta):
+        rate = np.exp(theta[..., 0])
+        return np.stack([rate, theta[..., 1], rate**2, theta[..., 1] ** 2], axis=-1)
+
+    wrong = standard_errors(moments(free), truth)
+    assert wrong[[0, 3]].min() > 2 * LIMIT, "the surrogate was meant to be wrong"
+    # Draws ordered by chain: chains are the batches, independent of each other.
+    chains = moments(exact.theta[:, 20:]).reshape(50, -1, 4)
+    right = standard_errors(chains.reshape(-1, 4), truth)
+    assert right.max() < LIMIT, right
+
+
+def test_every_exact_draw_is_paid_for_once(bad_run):
+    _, _, exact = bad_run
+    assert exact.theta.shape == (100, 200, 2)
+    assert 0.3 < exact.acceptance < 0.95
+
+
+def test_weights_remove_the_bias_of_free_draws(bad_run):
+    """The control variate moves means that the weights show to be off."""
+    free, checked, _ = bad_run
+    rate, true_rate = np.exp(free[:, :1]), np.exp(checked.theta[:, :1])
+    estimate = expect(rate, true_rate, checked.share, checked.weights, 4000.0)
+    assert estimate.kind[0] == "control variate"
+    assert abs(estimate.value[0] - 2.0) < 5 * estimate.error[0]
+    assert abs(estimate.value[0] - 2.0) < abs(rate.mean() - 2.0)
+
+
+def test_a_perfect_surrogate_needs_no_weights():
+    rng = np.random.default_rng(0)
+    free, checked = rng.standard_normal((4000, 2)), rng.standard_normal((100, 2))
+    share = np.full(100, 0.01)
+    estimate = expect(free, checked, share, share, 4000.0)
+    assert set(estimate.kind) == {"draws"}
+    np.testing.assert_allclose(estimate.value, free.mean(axis=0))
+
+
+@pytest.mark.parametrize("correction", ["none", "importance", "exact", "auto"])
+def test_each_rung_gives_draws(correction):
+    target = skewed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = vhmc.sample(
+            target, 500, correction=correction, draws=100, chains=4, seed=1
+        )
+    assert posterior.correction in ("none", "importance", "exact")
+    assert posterior.num_evaluations == target.num_evaluations <= 500
+    if correction == "exact":
+        price = vhmc.plan(target, 500, "exact").correcting
+        assert posterior.costs["correcting"] == 4 * posterior.unconstrained.shape[1]
+        assert price - 4 < posterior.costs["correcting"] <= price
+    else:
+        assert "correcting" not in posterior.costs
+        assert posterior.unconstrained.shape == (4, 100, 2)
+    estimate = posterior.expect()
+    assert estimate.value.shape == estimate.error.shape == (2,)
+    second = posterior.expect(lambda draws: draws["x"] ** 2)
+    assert abs(second.value[0] - 1) < 5 * second.error[0] + 0.1
