@@ -45,12 +45,30 @@ def test_moments_of_a_skewed_posterior(skewed):
 
 
 def test_every_call_is_counted_and_booked(skewed):
-    target, posterior = skewed
-    assert target.num_evaluations == posterior.num_evaluations <= 600
+    _, posterior = skewed
+    assert posterior.num_evaluations <= 600
     booked = {name: n for name, n in posterior.costs.items() if name != "hessian"}
     phases, counts = np.unique(posterior.paid.phase, return_counts=True)
     assert dict(zip(phases, counts, strict=True)) == booked
     assert posterior.costs["hessian"] == 2
+
+
+def test_arviz_gets_the_verdict_and_the_costs(skewed):
+    data = skewed[1].to_arviz()
+    assert data["posterior"].attrs["verdict"] == "good"
+    assert data["posterior"].attrs["num_evaluations"] == skewed[1].num_evaluations
+    assert data["sample_stats"]["surrogate_lp"].shape == (8, 1000)
+    assert list(skewed[1].summary().index) == ["a", "b"]
+    assert "verdict good" in repr(skewed[1])
+
+
+def test_the_surrogate_is_a_density_of_its_own(skewed):
+    """Its energy differs from the true one by a constant, nearly."""
+    target, posterior = skewed
+    thetas = posterior.unconstrained[0, ::50]
+    guessed = np.array([posterior.surrogate(jnp.asarray(t)) for t in thetas])
+    difference = guessed - target.evaluate(thetas).energy
+    assert np.std(difference) < 0.3
 
 
 def test_an_easy_posterior_gives_calls_back(skewed):

@@ -12,6 +12,10 @@ experiments = typer.Typer(no_args_is_help=True)
 app.add_typer(
     experiments, name="reproduce", help="Reproduce an experiment of the paper."
 )
+benchmarks = typer.Typer(no_args_is_help=True)
+app.add_typer(
+    benchmarks, name="bench", help="Compare with known posteriors and other methods."
+)
 console = Console()
 
 
@@ -84,6 +88,92 @@ def reproduce_beta_binomial(
     console.print(
         f"Figures, numbers and settings are in {out}", soft_wrap=True, markup=False
     )
+
+
+@benchmarks.command("posteriors")
+def bench_posteriors(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; a run goes on from it.")
+    ] = Path("vhmc-results/bench-posteriors"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two problems, two budgets, one seed.")
+    ] = False,
+    problems: Annotated[str | None, typer.Option(help="Names, as arK,garch.")] = None,
+    budgets: Annotated[
+        str | None, typer.Option(help="Evaluations of the model, as 100,300.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names, as vhmc,laplace; NUTS is apart.")
+    ] = None,
+    no_nuts: Annotated[bool, typer.Option("--no-nuts", help="Without NUTS.")] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes; times are true up to one a core.")
+    ] = 1,
+) -> None:
+    """Errors and costs of vhmc and its rivals on posteriors with known moments."""
+    from vhmc.bench.run import QUICK, Settings, run
+    from vhmc.bench.write import write
+
+    given: dict[str, Any] = {
+        "problems": _names(problems),
+        "budgets": _numbers("--budgets", budgets, int),
+        "seeds": seeds,
+        "methods": _names(methods),
+        "with_nuts": False if no_nuts else None,
+        "workers": workers,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if quick:
+        chosen = QUICK | chosen
+    if chosen.get("budgets") and Settings.main_budget not in chosen["budgets"]:
+        chosen["main_budget"] = max(chosen["budgets"])
+    try:
+        settings = Settings(**chosen)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, _say, out / "rows.csv")
+        tables, headline = write(out, settings, rows)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        _fail(error)
+    console.print(*tables)
+    _say(headline)
+    _say(f"Figures, rows, summary and settings are in {out}")
+
+
+@benchmarks.command("calibration")
+def bench_calibration(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; a run goes on from it.")
+    ] = Path("vhmc-results/bench-calibration"),
+    problems: Annotated[str | None, typer.Option(help="Names, as ring,funnel.")] = None,
+    budget: Annotated[int, typer.Option(help="Evaluations of the model.")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Runs of each.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+) -> None:
+    """How often the verdict of vhmc is wrong, on problems it was not tuned on."""
+    from vhmc.bench.calibrate import Settings, run, write
+
+    given: dict[str, Any] = {"budget": budget, "seeds": seeds, "workers": workers}
+    if problems is not None:
+        given["problems"] = _names(problems)
+    try:
+        settings = Settings(**given)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, _say, out / "rows.csv")
+        table, headline = write(out, settings, rows)
+    except (ValueError, OSError) as error:
+        _fail(error)
+    console.print(table)
+    _say(headline)
+    _say(f"Rows and settings are in {out}")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(","))
+
+
+def _say(line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _numbers(

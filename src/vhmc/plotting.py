@@ -35,7 +35,7 @@ def contour_panels(
     """
     columns = 2 if len(panels) <= 3 else 3
     rows = -(-(len(panels) + 1) // columns)
-    figure = _figure(4.2 * columns, 3.9 * rows)
+    figure = blank_figure(4.2 * columns, 3.9 * rows)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     cells = list(axes.ravel())
     for cell in cells[len(panels) : -1]:
@@ -71,7 +71,7 @@ def divergence_curves(
 
     measures: name of the column, label of the axis, title.
     """
-    figure = _figure(6.2 * len(measures), 4.8)
+    figure = blank_figure(6.2 * len(measures), 4.8)
     axes = figure.subplots(1, len(measures), squeeze=False)[0]
     nodes = np.array([line["nodes"] for line in table], dtype=float)
     for axis, (name, label, title) in zip(axes, measures, strict=True):
@@ -116,7 +116,8 @@ def divergence_curves(
     return figure
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank_figure(width: float, height: float) -> Figure:
+    """A figure without a screen, laid out so that labels do not overlap."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -1,5 +1,6 @@
 """What every experiment leaves behind: figures, every number, the settings."""
 
+import contextlib
 import csv
 import importlib.metadata
 import json
@@ -11,7 +12,17 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-VERSIONED = ("vhmc", "jax", "jaxlib", "equinox", "numpy", "scipy", "matplotlib")
+VERSIONED = (
+    "vhmc",
+    "jax",
+    "jaxlib",
+    "equinox",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "arviz",
+    "blackjax",
+)
 
 
 def save_figure(folder: Path, name: str, figure: Figure) -> list[Path]:
@@ -43,6 +54,9 @@ def save_record(folder: Path, name: str, record: Mapping[str, Any]) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    packages = {name: importlib.metadata.version(name) for name in VERSIONED}
-    return {"python": platform.python_version(), **packages}
+    """Versions of Python and of the packages that numbers depend on, if installed."""
+    found = {"python": platform.python_version()}
+    for name in VERSIONED:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found

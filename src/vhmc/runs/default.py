@@ -113,13 +113,14 @@ def sample(
     elif rung == "exact":
         exact = exact_draws(rng, learner, frozen, checked, shares.correcting, chains)
         unconstrained = exact.theta
+    energies = learner.energies(unconstrained.reshape(-1, target.dim))
     clock.lap("correcting")
     if verdict.status == "bad":
         warnings.warn(f"verdict bad: {verdict.reasons[0]}", stacklevel=2)
     return Posterior(
         parameters=target.parameters,
         unconstrained=unconstrained,
-        stats={},
+        stats={"surrogate_lp": -energies.reshape(unconstrained.shape[:2])},
         costs=account.costs,
         seconds=clock.seconds,
         surrogate=learner.potential,
@@ -264,12 +265,13 @@ def _judge(
     thinned = draws[:: max(1, len(draws) // 1000)]
     ends = learner.frame.to_x(located.ends)
     concerns = mode_concerns(ends, located.energies, located.is_finished, thinned)
-    if not located.has_mode:
-        concerns.append(
-            (
-                "caution",
-                "the search found no mode: the energy may fall without end, as in a "
-                "centred hierarchical model",
-            )
-        )
-    return judge(statistics, concerns)
+    verdict = judge(statistics, concerns)
+    if located.has_mode:
+        return verdict
+    # Chains may sit in the neck of a funnel, where a surrogate does nearly well.
+    status = "caution" if verdict.status == "good" else "bad"
+    message = (
+        "the search found no mode: the energy may fall without end, as in a centred "
+        "hierarchical model; use its non-centred form"
+    )
+    return judge(statistics, [*concerns, (status, message)])

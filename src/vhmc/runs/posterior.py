@@ -97,6 +97,7 @@ class Posterior:
         }
         if self.verdict is not None:
             attributes["verdict"] = self.verdict.status
+            attributes["reasons"] = json.dumps(self.verdict.reasons)
             attributes["correction"] = self.correction
         return to_arviz(self.draws, self.stats, attributes)
 
