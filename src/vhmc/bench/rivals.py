@@ -32,9 +32,6 @@ HISTORY = 6
 ELBO_DRAWS = 5
 """Pathfinder's choices: paths as in Stan, the other two as in Zhang et al. (2022)."""
 
-FEWEST_WEIGHTS = 25
-"""Below this a fifth of them, the tail, is too short for a Pareto fit."""
-
 CHAINS, WARMUP = 4, 1000
 
 
