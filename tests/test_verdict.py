@@ -20,6 +20,7 @@ FINE = {
     "sd_shift": 0.01,
     "rhat": 1.003,
     "ess": 3000.0,
+    "worth": 0.4,
     "num_checks": 112,
     "failed_share": 0.0,
 }

@@ -252,6 +252,7 @@ def _judge(
         "sd_shift": float(np.max(np.abs(checked.sd_shifts))),
         "rhat": frozen.rhat,
         "ess": frozen.ess,
+        "worth": frozen.ess / frozen.energy.size,
         "num_checks": len(checked.theta),
         "failed_share": float(np.mean(~paid.is_finite[asked])),
         "worst_parameter": target.parameters.label(worst),

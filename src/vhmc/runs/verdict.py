@@ -109,6 +109,14 @@ LIMITS = (
         "importance weights put an sd off by {value:.0%}",
     ),
     Limit("rhat", 1, 1.02, 1.1, "R-hat {value:.3g}: chains on the surrogate disagree"),
+    Limit(
+        "worth",
+        -1,
+        0.1,
+        0.005,
+        "only {value:.1%} of the draws are effective: chains on the surrogate mix "
+        "slowly, and may not have been everywhere",
+    ),
     Limit("ess", -1, 200.0, 20.0, "only {value:.0f} effective draws"),
     Limit(
         "num_checks",
