@@ -33,7 +33,7 @@ LIMITS = (
     Limit(
         "wide_efficiency",
         -1,
-        0.5,
+        0.75,
         0.02,
         "importance efficiency {value:.2f} as wider draws see it: the surrogate leaves "
         "out part of the posterior",
@@ -112,7 +112,7 @@ LIMITS = (
     Limit(
         "worth",
         -1,
-        0.1,
+        0.15,
         0.005,
         "only {value:.1%} of the draws are effective: chains on the surrogate mix "
         "slowly, and may not have been everywhere",
