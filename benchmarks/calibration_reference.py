@@ -22,6 +22,9 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 
 from vhmc.bench import calibration
+from vhmc.bench.calibration import processes, regressions, shapes
+from vhmc.bench.calibration.model import quantities, quantity_names
+from vhmc.bench.calibration.problems import MODELS, REFERENCE
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
 from vhmc.targets.from_jax import from_jax
 
@@ -61,30 +64,30 @@ def ring(rng, size):
 
 def gamma_scales(rng, size):
     """Independent variables."""
-    rate = rng.gamma(calibration.GAMMA_SHAPES, size=(size, 3))
-    variance = 1 / rng.gamma(calibration.INVERSE_SHAPES, size=(size, 2))
+    rate = rng.gamma(shapes.GAMMA_SHAPES, size=(size, 3))
+    variance = 1 / rng.gamma(shapes.INVERSE_SHAPES, size=(size, 2))
     return {"rate": rate, "variance": variance}
 
 
 def heavy_tails(rng, size):
     """Normal over the root of a chi-square per degree of freedom."""
-    scales, correlation = calibration.HEAVY_SCALES, calibration.HEAVY_CORRELATION
-    cov = calibration.equicorrelated(scales, correlation)
+    scales, correlation = shapes.HEAVY_SCALES, shapes.HEAVY_CORRELATION
+    cov = shapes.equicorrelated(scales, correlation)
     normal = rng.multivariate_normal(np.zeros(5), cov, size)
     return {"theta": normal / np.sqrt(rng.chisquare(2, (size, 1)) / 2)}
 
 
 def dirichlet(rng, size):
     """Conjugate to the counts."""
-    return {"share": rng.dirichlet(calibration.SIMPLEX_COUNTS + 0.5, size)}
+    return {"share": rng.dirichlet(shapes.SIMPLEX_COUNTS + 0.5, size)}
 
 
 def truncated_gaussian(rng, size):
     """Normal draws on the right side of the plane."""
-    scales = calibration.TRUNCATED_SCALES
-    cov = calibration.equicorrelated(scales, calibration.TRUNCATED_CORRELATION)
+    scales = shapes.TRUNCATED_SCALES
+    cov = shapes.equicorrelated(scales, shapes.TRUNCATED_CORRELATION)
     theta = rng.multivariate_normal(np.zeros(4), cov, 5 * size)
-    is_inside = theta @ calibration.TRUNCATED_NORMAL > calibration.TRUNCATED_EDGE
+    is_inside = theta @ shapes.TRUNCATED_NORMAL > shapes.TRUNCATED_EDGE
     return {"theta": theta[is_inside][:size]}
 
 
@@ -96,7 +99,7 @@ def rosenbrock(rng, size):
 
 def change_point(rng, size):
     """Year from its exact probabilities, then conjugate rates."""
-    y = calibration.change_point_counts()
+    y = processes.change_point_counts()
     years = np.arange(1, len(y))
     before = np.cumsum(y)[:-1]
     shapes = np.stack([2 + before, 2 + y.sum() - before])
@@ -110,8 +113,8 @@ def change_point(rng, size):
 
 DIRECT = {
     "funnel": funnel,
-    "two-modes-2d": lambda *args: two_modes(calibration.FAR_MODES, *args),
-    "two-modes-5d": lambda *args: two_modes(calibration.NEAR_MODES, *args),
+    "two-modes-2d": lambda *args: two_modes(shapes.FAR_MODES, *args),
+    "two-modes-5d": lambda *args: two_modes(shapes.NEAR_MODES, *args),
     "ring": ring,
     "gamma-scales": gamma_scales,
     "heavy-tails": heavy_tails,
@@ -127,7 +130,7 @@ NO_STEIN = {"truncated-gaussian"}
 def direct_reference(name, model):
     """Moments of independent draws; their number is their effective size."""
     draws = DIRECT[name](np.random.default_rng(SEED), NUM_DIRECT)
-    values = calibration.quantities(model, draws)
+    values = quantities(model, draws)
     if name not in NO_STEIN:
         print(f"  Stein: {stein_error(model, draws):.1f} standard errors", flush=True)
     return values, f"{NUM_DIRECT} direct draws", NUM_DIRECT, 1.0
@@ -156,7 +159,7 @@ def gibbs_reference(name, model):
     (Makalic and Schmidt, 2016). Two Metropolis moves are added: the noise, whose prior
     is not conjugate, and a trade of size between the local and the overall scales.
     """
-    x, y = calibration.horseshoe_data()
+    x, y = regressions.horseshoe_data()
     (num_rows, dim), chains = x.shape, GIBBS_CHAINS
     rng = np.random.default_rng(SEED)
     local, overall, noise = np.ones((chains, dim)), np.ones(chains), np.ones(chains)
@@ -195,7 +198,7 @@ def gibbs_reference(name, model):
         if sweep >= GIBBS_BURN:
             z = slopes / (local * overall[:, None])
             draws = {"z": z, "local": local, "overall": overall, "noise": noise}
-            kept.append(calibration.quantities(model, draws))
+            kept.append(quantities(model, draws))
     values = np.stack(kept, axis=1)
     method = f"Gibbs sampler, {chains} chains of {GIBBS_BURN} + {GIBBS_DRAWS}"
     return values.reshape(-1, values.shape[-1]), method, *accuracy(values)
@@ -266,7 +269,7 @@ def nuts_reference(name, model):
         states, (thetas, is_divergent) = extend_all(keys, states, tuned)
         num_divergent += int(is_divergent.sum())
         draws = parameters.constrain(np.asarray(thetas))
-        blocks.append(calibration.quantities(model, draws))
+        blocks.append(quantities(model, draws))
         values = np.concatenate(blocks, axis=1)
         ess, rhat = accuracy(values)
         if ess > SMALLEST_ESS and rhat < LARGEST_RHAT:
@@ -300,15 +303,15 @@ def best_start(target):
 
 def main():
     """Make the references asked for and merge them into the file."""
-    path = Path(calibration.__file__).parent / calibration.REFERENCE
-    for name in sys.argv[1:] or calibration.MODELS:
+    path = Path(calibration.__file__).parent / REFERENCE
+    for name in sys.argv[1:] or MODELS:
         begin = time.perf_counter()
-        model = calibration.MODELS[name]()
+        model = MODELS[name]()
         print(name, flush=True)
         make = direct_reference if name in DIRECT else nuts_reference
         make = gibbs_reference if name == "horseshoe" else make
         values, method, ess, rhat = make(name, model)
-        names = calibration.quantity_names(model)
+        names = quantity_names(model)
         mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
         entry = {
             "method": method,
@@ -325,7 +328,7 @@ def main():
             print("  NOT good enough")
         table = json.loads(path.read_text()) if path.exists() else {}
         table[name] = entry
-        ordered = {key: table[key] for key in calibration.MODELS if key in table}
+        ordered = {key: table[key] for key in MODELS if key in table}
         partial = path.with_name(path.name + ".partial")
         partial.write_text(json.dumps(ordered, indent=1) + "\n")
         partial.replace(path)

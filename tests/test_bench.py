@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from vhmc import cli
 from vhmc.bench import calibrate, rivals, summary
-from vhmc.bench.calibration import CALIBRATION
+from vhmc.bench.calibration.problems import CALIBRATION
 from vhmc.bench.jobs import Job, run_jobs
 from vhmc.bench.measure import NUTS, Task, measure
 from vhmc.bench.problem import errors

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from vhmc.bench.calibration import CALIBRATION
+from vhmc.bench.calibration.problems import CALIBRATION
 from vhmc.bench.jobs import Job, run_jobs
 from vhmc.bench.measure import Task
-from vhmc.bench.rows import Row
+from vhmc.bench.rows import Row, totals
 from vhmc.bench.run import check_budgets, check_counts, check_names
 from vhmc.bench.summary import (
     FAILURE,
@@ -59,9 +59,8 @@ def write(folder: Path, settings: Settings, rows: Sequence[Row]) -> tuple[Table,
     record = {
         "benchmark": "calibration",
         "settings": asdict(settings),
-        "evaluations": sum(row.num_evaluations for row in rows),
-        "seconds": round(sum(row.seconds for row in rows), 1),
         "headline": sentence,
+        **totals(rows),
     }
     output.save_record(folder, "record", record)
     return _table(rows), sentence

@@ -128,7 +128,7 @@ def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row
         seconds = time.perf_counter() - began
         draws = target.parameters.constrain(outcome.draws)
         mean_error, sd_error = errors(problem, draws)
-    except Exception as error:
+    except Exception as error:  # whatever a method raises is a row of the table
         seconds = time.perf_counter() - began
         note = f"{type(error).__name__}: {error}"
         spent = target.num_evaluations - before

@@ -4,7 +4,6 @@ The models are those of the folder's README; initial values are plain, not tuned
 """
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
+from vhmc.bench.densities import half_cauchy
+from vhmc.bench.folders import find_folder
 from vhmc.bench.problem import Draws, Problem
 from vhmc.core.transforms import ordered, positive, unit_interval
 from vhmc.targets.from_jax import from_jax
@@ -24,20 +25,8 @@ JITTER = 1e-10
 
 
 def folder() -> Path:
-    """Find the data: VHMC_POSTERIORS, or ../shared/posteriors from here or the code."""
-    if "VHMC_POSTERIORS" in os.environ:
-        candidates = [Path(os.environ["VHMC_POSTERIORS"])]
-    else:
-        roots = [Path.cwd(), Path(__file__).resolve().parents[3]]
-        candidates = [root.parent / "shared" / "posteriors" for root in roots]
-    for candidate in candidates:
-        if (candidate / "reference.json").is_file():
-            return candidate
-    raise FileNotFoundError(
-        "no reference.json in "
-        f"{' or '.join(map(str, candidates))}: set VHMC_POSTERIORS to the folder of "
-        "the posteriors"
-    )
+    """Where the data are."""
+    return find_folder("VHMC_POSTERIORS", "posteriors", "reference.json")
 
 
 def ark() -> Problem:
@@ -50,7 +39,7 @@ def ark() -> Problem:
         mean = p["alpha"] + lags @ p["beta"]
         likelihood = jnp.sum(norm.logpdf(y[order:], mean, p["sigma"]))
         prior = norm.logpdf(p["alpha"], 0, 10) + jnp.sum(norm.logpdf(p["beta"], 0, 10))
-        return likelihood + prior + _half_cauchy(p["sigma"], 2.5)
+        return likelihood + prior + half_cauchy(p["sigma"], 2.5)
 
     return _problem(
         "arK",
@@ -70,7 +59,7 @@ def eight_schools() -> Problem:
     def log_density(p):
         likelihood = jnp.sum(norm.logpdf(y, p["mu"] + p["tau"] * p["t"], sigma))
         prior = norm.logpdf(p["mu"], 0, 5) + jnp.sum(norm.logpdf(p["t"]))
-        return likelihood + prior + _half_cauchy(p["tau"], 5.0)
+        return likelihood + prior + half_cauchy(p["tau"], 5.0)
 
     def quantities(d):
         mu, tau = d["mu"][..., None], d["tau"][..., None]
@@ -156,7 +145,7 @@ def kidiq() -> Problem:
 
     def log_density(p):
         likelihood = jnp.sum(norm.logpdf(score, design @ p["beta"], p["sigma"]))
-        return likelihood + _half_cauchy(p["sigma"], 2.5)
+        return likelihood + half_cauchy(p["sigma"], 2.5)
 
     return _problem(
         "kidiq",
@@ -215,10 +204,6 @@ def _problem(
 def _data(name: str) -> dict[str, np.ndarray]:
     with np.load(folder() / "data" / f"{name}.npz") as arrays:
         return dict(arrays)
-
-
-def _half_cauchy(value: Array, scale: float) -> Array:
-    return -jnp.log1p((value / scale) ** 2)
 
 
 def _beside(*blocks: np.ndarray) -> np.ndarray:

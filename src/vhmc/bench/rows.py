@@ -107,3 +107,12 @@ def _parsed(cells: list[str]) -> Row:
         for cell, kind in zip(cells, kinds, strict=True)
     ]
     return Row(*values)
+
+
+def totals(rows: Iterable[Row]) -> dict[str, Any]:
+    """What all runs cost together, for the record of a benchmark."""
+    rows = list(rows)
+    return {
+        "evaluations": sum(row.num_evaluations for row in rows),
+        "seconds": round(sum(row.seconds for row in rows), 1),
+    }

@@ -11,7 +11,7 @@ from rich.table import Table
 from vhmc.bench.figure import error_panels
 from vhmc.bench.measure import BUDGETED
 from vhmc.bench.rivals import CHAINS, WARMUP
-from vhmc.bench.rows import Row
+from vhmc.bench.rows import Row, totals
 from vhmc.bench.run import Settings
 from vhmc.bench.summary import FAILURE, OURS, TOLERANCE, headline, summarise
 from vhmc.bench.table import plain_table
@@ -35,9 +35,8 @@ def write(
     record = {
         "benchmark": "posteriors",
         "settings": asdict(settings),
-        "evaluations": sum(row.num_evaluations for row in rows),
-        "seconds": round(sum(row.seconds for row in rows), 1),
         "headline": sentence,
+        **totals(rows),
     }
     output.save_record(folder, "record", record)
     tables = [_errors(lines), _verdicts(lines), _rivals(lines, settings.methods)]

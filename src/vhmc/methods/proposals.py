@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from vhmc._types import Points, PRNGKey, Scalar
@@ -35,8 +36,12 @@ class Wander(NamedTuple):
     """End of a run of transitions, and their mean acceptance."""
 
     x: Points
-    energy: Chains
     acceptance: Chains
+
+
+def fresh_key(rng: np.random.Generator) -> PRNGKey:
+    """A key for JAX from the one stream of random numbers that a run has."""
+    return jax.random.key(int(rng.integers(2**31)))
 
 
 @jax.jit
@@ -77,7 +82,7 @@ def wander(
 
     start = kernel.init(x, residual), jnp.zeros(len(x))
     state, total = jax.lax.fori_loop(0, num_transitions, advance, start)
-    return Wander(state.theta, state.energy, total / num_transitions)
+    return Wander(state.theta, total / num_transitions)
 
 
 def transit(

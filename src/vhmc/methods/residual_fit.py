@@ -159,11 +159,6 @@ def solve(
     return weights
 
 
-def score_errors(nodes: Nodes, weights: np.ndarray, lessons: Lessons) -> np.ndarray:
-    """Errors of the network's gradients, one row a point."""
-    return lessons.grad - (nodes.slopes(lessons.x) * weights) @ nodes.directions
-
-
 def choose(
     rng: np.random.Generator,
     nodes: Nodes,

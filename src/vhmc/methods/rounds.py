@@ -10,7 +10,7 @@ import scipy.spatial
 from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.diagnostics.importance import normalised
 from vhmc.methods.learner import HOLE, Learner
-from vhmc.methods.proposals import Wander, shoot, wander
+from vhmc.methods.proposals import Wander, fresh_key, shoot, wander
 from vhmc.targets.parameters import Parameters
 
 WANTED = 0.85
@@ -30,7 +30,6 @@ class Report(NamedTuple):
     excess: nats by which the surrogate is too high where the audits looked, at most.
     surrogate: mean acceptance on the surrogate.
     score_error: median over points of the squared score error by dimension.
-    num_failed: points where the model had no finite answer.
     """
 
     explorers: float
@@ -38,7 +37,6 @@ class Report(NamedTuple):
     excess: float
     surrogate: float
     score_error: float
-    num_failed: int
 
 
 class States(NamedTuple):
@@ -117,13 +115,9 @@ class Rounds:
         """Leapfrog steps of a trajectory of this length."""
         return int(np.clip(np.ceil(length / self.step_size), 1, MOST_STEPS))
 
-    def key(self) -> jax.Array:
-        """A fresh key for JAX."""
-        return jax.random.key(int(self._rng.integers(2**31)))
-
     def _wander(self, x: jax.Array, temperature: float, num_transitions: int) -> Wander:
         return wander(
-            self.key(),
+            fresh_key(self._rng),
             x,
             self.learner.residual(temperature),
             self.step_size,
@@ -148,7 +142,7 @@ class Rounds:
             for temperature in (1.0, audit_temperature(learner.dim))
         )
         shot = shoot(
-            self.key(),
+            fresh_key(self._rng),
             x,
             learner.residual(),
             self.step_size,
@@ -189,7 +183,6 @@ class Rounds:
             score_error=float(np.median(np.mean(errors**2, axis=1)))
             if known.any()
             else np.inf,
-            num_failed=int(np.sum(~known)),
         )
         self.reports.append(report)
         self._adapt(report)

@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vhmc.methods.learner import Learner
-from vhmc.methods.proposals import wander
+from vhmc.methods.proposals import fresh_key, wander
 from vhmc.runs.check import Check
 from vhmc.runs.frozen import Frozen
 
@@ -71,9 +70,10 @@ def exact_draws(
     length = int(np.clip(frozen.num_transitions * 2 / max(worth, 0.02), RUN, MOST_RUN))
     kept, accepted = [], []
     for _ in range(num_draws):
-        key = jax.random.key(int(rng.integers(2**31)))
         x = jnp.asarray(learner.frame.to_x(theta))
-        run = wander(key, x, residual, frozen.step_size, frozen.num_steps, length)
+        run = wander(
+            fresh_key(rng), x, residual, frozen.step_size, frozen.num_steps, length
+        )
         proposed = learner.frame.to_theta(np.asarray(run.x))
         answer = learner.account.evaluate(proposed, "correcting")
         new_weight = learner.energies(proposed) - answer.energy

@@ -80,11 +80,12 @@ def sample(
     learner = Learner(account, frame, size, rng)
     rounds = Rounds(learner, shares.chains, rng, target.parameters)
     learner.learn(redraw=True)
-    best: Attempt | None = None
-    while best is None or _goes_on(best, account, shares):
-        if best is not None:
-            # The checked draws are lessons now, and better places to go on from.
-            rounds.restart(*best.checked[:4])
+    attempts: list[Attempt] = []
+    while not attempts or _goes_on(attempts, account, shares):
+        if attempts:
+            # The checked draws are lessons now, and better places to go on from. Those
+            # of the last attempt: its surrogate, which weighs them, is still there.
+            rounds.restart(*attempts[-1].checked[:4])
             learner.reframe(*rounds.recent())
             learner.learn(redraw=True)
         train(rounds, shares)
@@ -99,11 +100,10 @@ def sample(
         hot = rounds.hot_draws(number // 4)
         checked = check(learner, target.parameters, some, hot)
         verdict = _judge(located, rounds, frozen, checked, target)
-        attempt = Attempt(copy.copy(learner), frozen, checked, verdict)
-        best = attempt if best is None else min(best, attempt, key=_badness)
+        attempts.append(Attempt(copy.copy(learner), frozen, checked, verdict))
         clock.lap("checking")
 
-    learner, frozen, checked, verdict = best
+    learner, frozen, checked, verdict = min(attempts, key=_badness)
     free = learner.frame.to_theta(frozen.x)
     flat = free.reshape(-1, target.dim)
     rung = best_rung(checked, flat) if correction == "auto" else correction
@@ -147,10 +147,11 @@ def _badness(attempt: Attempt) -> tuple[int, float]:
     return RANKS.index(status), -attempt.checked.efficiency
 
 
-def _goes_on(best: Attempt, account: Account, shares: Plan) -> bool:
-    """Whether calls are left for more training, repair and another check."""
+def _goes_on(attempts: list[Attempt], account: Account, shares: Plan) -> bool:
+    """Whether no attempt is good yet and calls are left for another."""
     spare = account.left - shares.correcting - shares.checking
-    return best.verdict.status != "good" and spare >= LEAST_ROUNDS * shares.chains
+    is_good = attempts[-1].verdict.status == "good"
+    return not is_good and spare >= LEAST_ROUNDS * shares.chains
 
 
 class Clock:

@@ -13,7 +13,7 @@ from vhmc.core.hmc import HMC
 from vhmc.core.mass import unit_mass
 from vhmc.core.residual import Residual
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
-from vhmc.methods.proposals import JITTER, transit
+from vhmc.methods.proposals import JITTER, fresh_key, transit
 
 WANTED = 0.87
 MIXED = 1.01
@@ -100,33 +100,29 @@ def draw(
     step_size: to begin with.
     """
     x = jnp.asarray(starts)
-    thin, best = 1, None
-    for length in LENGTHS:
-
-        def block(step, thin, x, length=length):
-            key = jax.random.key(int(rng.integers(2**31)))
-            steps = int(np.clip(np.ceil(length / step), 1, MOST_STEPS))
-            thin = min(thin, max(1, MOST_GRADIENTS // (steps * num_draws)))
-            made = draw_block(key, x, residual, step, steps, thin, num_draws)
-            return made, steps, thin
-
-        # Warm-up on the same program: the step finds its size, the chains theirs.
-        for gain in (1.0, 0.5) if best is None else ():
-            made, _, _ = block(step_size, 1, x)
-            factor = np.exp(gain * (float(made.acceptance) - WANTED))
-            step_size = float(np.clip(step_size * factor, 1e-4, 2.0))
-            x = made.x[:, -1]
-        made, steps, thin = block(step_size, thin, x)
+    # Warm-up on the same program: the step finds its size, the chains theirs.
+    for gain in (1.0, 0.5):
+        num_steps = _num_steps(LENGTHS[0], step_size)
+        key = fresh_key(rng)
+        made = draw_block(key, x, residual, step_size, num_steps, 1, num_draws)
+        factor = np.exp(gain * (float(made.acceptance) - WANTED))
+        step_size = float(np.clip(step_size * factor, 1e-4, 2.0))
         x = made.x[:, -1]
-        frozen = _measure(made, step_size, steps, thin)
-        if best is None or frozen.ess > best.ess:
-            best = frozen
-        if frozen.rhat <= MIXED and frozen.ess >= WORTH * made.energy.size:
+    tries: list[Frozen] = []
+    thin = 1
+    for length in LENGTHS:
+        num_steps = _num_steps(length, step_size)
+        thin = min(thin, max(1, MOST_GRADIENTS // (num_steps * num_draws)))
+        key = fresh_key(rng)
+        made = draw_block(key, x, residual, step_size, num_steps, thin, num_draws)
+        x = made.x[:, -1]
+        frozen = _measure(made, step_size, num_steps, thin)
+        worth = frozen.ess / frozen.energy.size
+        if frozen.rhat <= MIXED and worth >= WORTH:
             return frozen
-        worth = frozen.ess / made.energy.size if np.isfinite(frozen.ess) else 0.0
+        tries.append(frozen)
         thin = int(np.clip(np.ceil(thin * WORTH / max(worth, 0.05)), 1, 6))
-    assert best is not None
-    return best
+    return max(tries, key=lambda frozen: frozen.ess)
 
 
 def some_draws(
@@ -137,11 +133,14 @@ def some_draws(
     num_draws: int,
 ) -> np.ndarray:
     """Draws of every chain, mixed or not, one a row: to see where a surrogate leads."""
-    key = jax.random.key(int(rng.integers(2**31)))
-    num_steps = int(np.clip(np.ceil(LENGTHS[0] / step_size), 1, MOST_STEPS))
-    x = jnp.asarray(starts)
+    x, num_steps = jnp.asarray(starts), _num_steps(LENGTHS[0], step_size)
+    key = fresh_key(rng)
     block = draw_block(key, x, residual, step_size, num_steps, 1, num_draws)
     return np.asarray(block.x)[:, num_draws // 10 :].reshape(-1, x.shape[1])
+
+
+def _num_steps(length: float, step_size: float) -> int:
+    return int(np.clip(np.ceil(length / step_size), 1, MOST_STEPS))
 
 
 def _measure(block: Block, step_size: float, num_steps: int, thin: int) -> Frozen:
@@ -152,7 +151,8 @@ def _measure(block: Block, step_size: float, num_steps: int, thin: int) -> Froze
         energy=np.asarray(block.energy),
         acceptance=float(block.acceptance),
         rhat=float(np.max(split_rhat(x))) if many else np.inf,
-        ess=float(np.min(bulk_ess(x))) if many else 0.0,
+        # Undefined where a coordinate does not move, which is as bad as can be.
+        ess=float(np.nan_to_num(np.min(bulk_ess(x)))) if many else 0.0,
         step_size=step_size,
         num_steps=num_steps,
         num_transitions=thin,
