@@ -38,7 +38,7 @@ def bad_run(seed):
     rng = np.random.default_rng(seed)
     learner = bad_learner(25_000)
     frozen = draw(rng, learner.residual(), np.zeros((8, 2)), 0.7, 1000)
-    free = learner.frame.to_theta(frozen.x.reshape(-1, 2))
+    free = learner.chart.to_theta(frozen.x.reshape(-1, 2))
     chosen = Chosen(free[::40], np.full(200, 1 / 200))
     parameters = learner.account.target.parameters
     checked = check(learner, parameters, chosen, np.zeros((0, 2)))

@@ -61,7 +61,7 @@ def ranks(model, rung, num_replicates, seed):
         account.evaluate(np.zeros((1, 2)), "search")
         learner = Learner(account, WRONG, 0, rng)
         frozen = draw(rng, learner.residual(), np.zeros((8, 2)), 0.8, 50)
-        free = learner.frame.to_theta(frozen.x.reshape(-1, 2))
+        free = learner.chart.to_theta(frozen.x.reshape(-1, 2))
         if rung == "none":
             draws = free[rng.permutation(len(free))[: BINS - 1]]
         else:

@@ -6,10 +6,9 @@ import pytest
 
 import vhmc
 from vhmc.core.fisher_gaussian import geometric_mean, refit, stretch
-from vhmc.core.frame import Frame, frame_from_precision
+from vhmc.core.frame import Frame, divergence, frame_from_precision
 from vhmc.methods.descents import Descent, descend
-from vhmc.methods.learner import divergence
-from vhmc.methods.locate import locate
+from vhmc.methods.locate import Located, locate
 from vhmc.methods.settle import settle
 from vhmc.targets.account import Account, Overdrawn
 
@@ -46,7 +45,8 @@ def test_gradients_of_a_gaussian_give_it_away_wherever_they_are():
     grads = (thetas - mean) @ precision
     frame = Frame(np.zeros(3), np.eye(3))
     for _ in range(4):
-        frame = refit(frame, thetas, grads, np.ones(len(thetas)))
+        x = frame.to_x(thetas)
+        frame = frame.then(refit(x, frame.grad_to_x(x, grads), np.ones(len(x))))
     np.testing.assert_allclose(frame.mean, mean, atol=0.01)
     covariance = frame.factor @ frame.factor.T
     np.testing.assert_allclose(covariance, np.linalg.inv(precision), atol=0.01)
@@ -54,18 +54,17 @@ def test_gradients_of_a_gaussian_give_it_away_wherever_they_are():
 
 def test_a_frame_is_stretched_only_where_points_outgrow_it():
     x = RNG.standard_normal((500, 2)) * np.array([4.0, 1.0])
-    wide = stretch(Frame(np.zeros(2), np.eye(2)), x)
+    wide = stretch(x)
     assert 4 < wide.factor[0, 0] < 5.5
     assert abs(wide.factor[1, 1] - 1) < 0.1
-    same = stretch(Frame(np.zeros(2), np.eye(2)), RNG.standard_normal((500, 2)))
+    same = stretch(RNG.standard_normal((500, 2)))
     np.testing.assert_allclose(same.factor, np.eye(2), atol=1e-12)
 
 
 def test_divergence_is_that_of_gaussians():
-    one = Frame(np.zeros(1), np.array([[2.0]]))
-    other = Frame(np.array([1.0]), np.array([[1.0]]))
+    frame = Frame(np.array([0.5]), np.array([[0.5]]))
     exact = 0.5 * (1 / 4 + 1 / 4 - 1 + np.log(4))
-    assert divergence(one, other) == pytest.approx(exact)
+    assert divergence(frame) == pytest.approx(exact)
 
 
 def test_descents_in_step_find_the_minimum_and_end():
@@ -110,11 +109,27 @@ def test_settling_leaves_a_mode_for_the_mass():
     """A log-gamma with shape 1 has its mass 0.58 below its mode, skewed."""
     target = vhmc.from_jax(lambda t: jnp.sum(t - jnp.exp(t)), np.zeros(8))
     account = Account(target, 500)
-    frame = settle(
-        account, Frame(np.zeros(8), np.eye(8)), np.random.default_rng(0), 6, 16
-    )
+    frame = Frame(np.zeros(8), np.eye(8))
+    located = Located(frame, [], np.zeros((1, 8)), np.zeros(1), np.ones(1) > 0, True)
+    frame = settle(account, located, np.random.default_rng(0), 96, 16)
     assert frame.mean.mean() < -0.2
-    assert account.costs["settling"] == target.num_evaluations <= 96
+    assert sum(account.costs.values()) == target.num_evaluations <= 96
+
+
+def test_a_neck_without_a_mode_is_left_for_a_place_on_the_way():
+    """Centred eight-dimensional funnel: the energy falls for ever as `v` does."""
+
+    def log_density(theta):
+        v, x = theta[0], theta[1:]
+        return -0.5 * (v / 3) ** 2 - 0.5 * jnp.sum(x**2) * jnp.exp(-v) - 4 * v
+
+    target = vhmc.from_jax(log_density, np.ones(9))
+    account, rng = Account(target, 600), np.random.default_rng(0)
+    located = locate(account, rng, 200, with_hessian=True)
+    assert located.frame.mean[0] < -15
+    frame = settle(account, located, rng, 150, 16)
+    assert abs(frame.mean[0]) < 6
+    assert account.costs["scouting"] + account.costs["settling"] <= 150
 
 
 def test_an_account_refuses_what_it_cannot_pay():

@@ -198,7 +198,7 @@ def test_without_nodes_it_is_a_gaussian():
     target = normal_target()
     posterior = vhmc.sample(target, 500, num_features=0, draws=500, chains=4)
     assert posterior.verdict.status == "good", posterior.verdict
-    mean, factor = posterior.surrogate.mean, posterior.surrogate.factor
+    ((mean, factor),) = posterior.surrogate.chart.layers
     np.testing.assert_allclose(mean, 2.0, atol=1e-5)
     np.testing.assert_allclose(factor @ factor.T, np.diag([1, 4, 9.0]), atol=1e-4)
 

@@ -1,7 +1,7 @@
 """Names for the shapes that the whole package speaks of."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from jaxtyping import Array, Float, Key
 
@@ -12,3 +12,6 @@ PRNGKey: TypeAlias = Key[Array, ""]
 
 Potential: TypeAlias = Callable[[Vector], Scalar]
 """A vector in, minus a log density (up to a constant) out; ideally a pytree."""
+
+Shared: TypeAlias = Any
+"""An array of NumPy or of JAX: in code that serves the host and compiled programs."""

@@ -16,18 +16,18 @@ from vhmc.core.frame import Frame
 PRIOR_POINTS = 5.0
 """Points that the old frame is worth, beside one for every four dimensions."""
 
+CHANGE = 1e-4, 1e4
+"""Least and largest variance of a new frame within the old one."""
 SURE = 1.5
 """States of a chain are worth less than as many independent points."""
+MOST_STRETCH = 10.0
 OVERSHOOT = 1.2
 """Points that outgrow a frame are on their way: it is made wider than they are yet."""
 
 
-def refit(
-    frame: Frame, thetas: np.ndarray, grads: np.ndarray, weights: np.ndarray
-) -> Frame:
-    """Better frame from weighted points and gradients, shrunk towards the old one."""
-    dim = len(frame.mean)
-    x, grad = frame.to_x(thetas), frame.grad_to_x(grads)
+def refit(x: np.ndarray, grad: np.ndarray, weights: np.ndarray) -> Frame:
+    """Frame from weighted points and gradients, shrunk towards the standard normal."""
+    dim = x.shape[1]
     total = weights.sum() ** 2 / np.sum(weights**2)
     share = weights / weights.sum()
     prior = PRIOR_POINTS + dim / 4
@@ -38,31 +38,30 @@ def refit(
         + (1 - keep) * np.eye(dim)
         for rows, mean in ((x, mean_x), (grad, mean_grad))
     )
-    covariance = geometric_mean(spread_x, spread_grad)
+    values, vectors = np.linalg.eigh(geometric_mean(spread_x, spread_grad))
+    covariance = (vectors * np.clip(values, *CHANGE)) @ vectors.T
     mean = keep * (mean_x - covariance @ mean_grad)
-    factor = frame.factor @ np.linalg.cholesky(covariance)
-    return Frame(frame.to_theta(mean[None])[0], factor)
+    return Frame(mean, np.linalg.cholesky(covariance))
 
 
-def stretch(frame: Frame, thetas: np.ndarray) -> Frame:
-    r"""Widen a frame along directions in which points spread more than it says.
+def stretch(x: np.ndarray) -> Frame:
+    r"""Wider frame along directions in which points are more than standard normal.
 
     A residual can bend a wide Gaussian but not reach beyond a narrow one, where
     $|x|^2 / 2$ outgrows every network. Only spreads well above the edge that sampling
     noise gives to standard normal points (Marchenko and Pastur) count.
     """
-    num_distinct, dim = len(np.unique(thetas, axis=0)), thetas.shape[1]
+    num_distinct, dim = len(np.unique(x, axis=0)), x.shape[1]
     if num_distinct <= dim:
-        return frame
-    x = frame.to_x(thetas)
+        return Frame(np.zeros(dim), np.eye(dim))
     edge = SURE * (1 + np.sqrt(dim / num_distinct)) ** 2
     values, vectors = np.linalg.eigh(np.cov(x.T).reshape(dim, dim))
     widths = np.where(values > edge, OVERSHOOT * np.sqrt(values), 1.0)
+    widths = np.minimum(widths, MOST_STRETCH)
     covariance = (vectors * widths**2) @ vectors.T
     # Where it was too narrow it may sit at one end, too.
     shift = vectors @ (np.where(widths > 1, 1.0, 0.0) * (vectors.T @ x.mean(axis=0)))
-    mean = frame.to_theta(shift[None])[0]
-    return Frame(mean, frame.factor @ np.linalg.cholesky(covariance))
+    return Frame(shift, np.linalg.cholesky(covariance))
 
 
 def geometric_mean(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:

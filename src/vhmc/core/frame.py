@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
+from vhmc._types import Shared
+
 
 class Frame(NamedTuple):
     r"""A Gaussian with mean $\mu$ and covariance $A A^\top$, as coordinates.
@@ -13,26 +15,44 @@ class Frame(NamedTuple):
     factor: $A$, lower triangular.
     """
 
-    mean: np.ndarray
-    factor: np.ndarray
+    mean: Shared
+    factor: Shared
 
-    def to_x(self, theta: np.ndarray) -> np.ndarray:
+    def to_x(self, theta: Shared) -> Shared:
         """Points in this frame, one a row."""
-        moved = (theta - self.mean).T
-        return scipy.linalg.solve_triangular(self.factor, moved, lower=True).T
+        xp = theta.__array_namespace__()
+        return xp.linalg.solve(self.factor, (theta - self.mean).T).T
 
     def to_theta(self, x: np.ndarray) -> np.ndarray:
-        """Points in the user's unconstrained space, one a row."""
+        """Points outside of it, one a row."""
         return self.mean + x @ self.factor.T
 
-    def grad_to_x(self, grad: np.ndarray) -> np.ndarray:
+    def grad_to_x(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
         r"""Gradients with respect to $x$: rows $A^\top \nabla U$."""
         return grad @ self.factor
 
+    def grad_to_theta(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        """Back again."""
+        return np.linalg.solve(self.factor.T, grad.T).T
+
+    def log_volumes(self, x: Shared) -> Shared:
+        """The logarithm of the volume, at every row of `x`."""
+        return self.log_volume + 0.0 * x[:, 0]
+
+    def log_volume_grads(self, x: np.ndarray) -> np.ndarray:
+        """No gradient: the volume is the same everywhere."""
+        return np.zeros_like(x)
+
+    def then(self, inner: "Frame") -> "Frame":
+        """The frame whose coordinates are those of `inner` within this one."""
+        mean = self.to_theta(inner.mean[None])[0]
+        return Frame(mean, self.factor @ inner.factor)
+
     @property
-    def log_volume(self) -> float:
+    def log_volume(self) -> Shared:
         r"""Logarithm of $|\det A|$."""
-        return float(np.sum(np.log(np.diag(self.factor))))
+        xp = self.factor.__array_namespace__()
+        return xp.sum(xp.log(xp.diagonal(self.factor)))
 
 
 def frame_from_precision(mean: np.ndarray, precision: np.ndarray) -> Frame:
@@ -40,3 +60,9 @@ def frame_from_precision(mean: np.ndarray, precision: np.ndarray) -> Frame:
     lower = np.linalg.cholesky(precision)
     covariance = scipy.linalg.cho_solve((lower, True), np.eye(len(mean)))
     return Frame(mean, np.linalg.cholesky((covariance + covariance.T) / 2))
+
+
+def divergence(frame: Frame) -> float:
+    """Kullback-Leibler divergence of the frame's Gaussian from the standard normal."""
+    square = np.sum(frame.factor**2) + frame.mean @ frame.mean
+    return float(0.5 * (square - len(frame.mean)) - frame.log_volume)

@@ -6,11 +6,11 @@ network without data is the standard normal.
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.scipy as jsp
 from jaxtyping import Array, Float
 
 from vhmc._types import Scalar, Vector
 from vhmc.core.bases import Additive
+from vhmc.core.chart import Chart
 
 
 class Residual(eqx.Module):
@@ -39,17 +39,16 @@ class Residual(eqx.Module):
         return energy / self.temperature
 
 
-class Whitened(eqx.Module):
+class Charted(eqx.Module):
     """The residual surrogate as a potential on the user's unconstrained space."""
 
-    mean: Vector
-    factor: Float[Array, "d d"]
+    chart: Chart
     residual: Residual
 
     def __call__(self, theta: Vector) -> Scalar:
         """Energy at `theta`, up to a constant."""
-        x = jsp.linalg.solve_triangular(self.factor, theta - self.mean, lower=True)
-        return self.residual(x)
+        x, log_volumes = self.chart.locate(theta[None])
+        return self.residual(x[0]) + log_volumes[0]
 
     def log_density(self, theta: Vector) -> Scalar:
         """Log density, up to a constant."""

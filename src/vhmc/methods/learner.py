@@ -1,16 +1,22 @@
-"""All that was paid for, as a frame and a network: the surrogate and its fit."""
+"""All that was paid for, as a chart and a network: the surrogate and its fit."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vhmc.core.bases import Additive
+from vhmc.core.chart import Chart
 from vhmc.core.fisher_gaussian import refit, stretch
-from vhmc.core.frame import Frame
-from vhmc.core.residual import Residual, Whitened
+from vhmc.core.frame import Frame, divergence
+from vhmc.core.residual import Charted, Residual
 from vhmc.methods import residual_fit
+from vhmc.methods.bend_fit import influence
 from vhmc.methods.residual_fit import Choice, Lessons, Nodes
+from vhmc.methods.straighten import Points, held_out_error, straighten, typicality
 from vhmc.targets.account import Account
 
+AWAY = "search", "scouting"
+"""Phases whose points may be far from the posterior's mass."""
 INFLUENCE = 9.0
 """Squared residuals beyond this a dimension are capped: three standard deviations."""
 GUARD = 3.0
@@ -23,6 +29,8 @@ MOST_IN_HOLES = 0.1
 """Share of draws in holes above which the network is too free."""
 FLOORS = 1e-8, 1e-4, 1e-1
 """Smallest, first and largest least ridge."""
+STRAIGHTER = 0.9
+"""A new chart must have less than this of the score error of the old one."""
 
 
 def default_num_features(dim: int) -> int:
@@ -46,7 +54,8 @@ class Learner:
         num_features: int,
         rng: np.random.Generator,
     ):
-        self.account, self.frame, self._rng = account, frame, rng
+        self.account, self._rng = account, rng
+        self.chart = Chart((frame,))
         self.choice = Choice(1.0, 0, np.inf)
         self._num_features = num_features
         self._nodes = Nodes(
@@ -56,13 +65,12 @@ class Learner:
         self._radius = np.inf
         self._floor = FLOORS[1]
         self._num_learnt = 0
-        paid = account.paid
-        self._origin = paid.energy[paid.is_finite].min()
+        self._origin = 0.0
 
     @property
     def dim(self) -> int:
         """Number of parameters."""
-        return len(self.frame.mean)
+        return self._nodes.directions.shape[1]
 
     def residual(self, temperature: float = 1.0) -> Residual:
         """The surrogate in the frame's coordinates, for JAX."""
@@ -76,60 +84,88 @@ class Learner:
         )
 
     @property
-    def potential(self) -> Whitened:
+    def potential(self) -> Charted:
         """The surrogate on the unconstrained space."""
-        mean, factor = (jnp.asarray(rows) for rows in self.frame)
-        return Whitened(mean, factor, self.residual())
+        chart = jax.tree.map(jnp.asarray, self.chart)
+        return Charted(chart, self.residual())
 
     def energies(self, thetas: np.ndarray) -> np.ndarray:
         """Surrogate energies of points, up to a constant."""
-        x = self.frame.to_x(thetas)
+        x, log_volumes = self.chart.locate(thetas)
         length = np.linalg.norm(x, axis=1)
         guard = 0.5 * GUARD * np.maximum(length - self._radius, 0.0) ** 2
-        return 0.5 * length**2 + self._nodes.outputs(x) @ self._weights + guard
+        network = self._nodes.outputs(x) @ self._weights
+        return 0.5 * length**2 + network + guard + log_volumes
 
     def score_errors(self, thetas: np.ndarray, grads: np.ndarray) -> np.ndarray:
-        """Gradients of the surrogate less the true ones, in the frame's coordinates."""
-        x = self.frame.to_x(thetas)
+        """Gradients of the surrogate less the true ones, in the chart's coordinates."""
+        x, grad = self.chart.scores(thetas, grads)
         length = np.linalg.norm(x, axis=1, keepdims=True)
         beyond = np.maximum(length - self._radius, 0.0) / np.maximum(length, 1e-9)
         network = (self._nodes.slopes(x) * self._weights) @ self._nodes.directions
-        return x + network + GUARD * beyond * x - self.frame.grad_to_x(grads)
+        return x + network + GUARD * beyond * x - grad
 
     def lessons(self) -> Lessons:
-        """The account in the frame's coordinates, with capped influence."""
+        """The account in the chart's coordinates, with capped influence."""
         paid = self.account.paid
         known = paid.is_finite
-        dim, energy = self.dim, paid.energy[known]
-        is_search = paid.phase[known] == "search"
-        x = self.frame.to_x(paid.theta[known])
-        grad = self.frame.grad_to_x(paid.grad[known]) - x
-        level = energy - self._origin - 0.5 * np.sum(x**2, axis=1)
+        dim = self.dim
+        is_search = np.isin(paid.phase[known], AWAY)
+        theta = paid.theta[known]
+        # Points too far away for the chart teach nothing.
+        with np.errstate(over="ignore", invalid="ignore"):
+            x, grad = self.chart.scores(theta, paid.grad[known])
+            energy = paid.energy[known] - self.chart.locate(theta)[1]
+            lost = ~np.isfinite(np.sum(x + grad, axis=1) + energy)
+        x[lost], grad[lost], energy[lost] = 0.0, 0.0, np.inf
+        grad -= x
+        level = energy - 0.5 * np.sum(x**2, axis=1) - self._origin
         cap, energy_cap = (
             np.minimum(1.0, INFLUENCE * dim / np.maximum(square, 1e-12))
             for square in (np.sum(grad**2, axis=1), level**2)
         )
         # Only the search goes where the posterior is not. Elsewhere a high energy is
         # news, often of a hole: weights by energy alone would never fill it.
-        excess = energy - energy.min()
+        lowest = energy[~is_search] if not is_search.all() else energy
+        excess = energy - lowest.min()
         search = np.exp(-np.maximum(excess - 2 * dim, 0) / dim)
         far = (1 + np.maximum(excess - 5 * dim - 20, 0) / dim) ** -2
         weight = cap * far * np.where(is_search, search, 1.0)
         is_typical = ~is_search & (excess < 5 * dim + 20)
+        level[lost] = 0.0
         return Lessons(x, grad, level, weight, weight * energy_cap, is_typical)
 
     def reframe(self, thetas: np.ndarray, grads: np.ndarray) -> None:
-        """Refit the frame to states of the chains; `learn(redraw=True)` must follow."""
-        self.frame = self._better_frame(thetas, grads)
+        """Refit the chart to states of the chains; `learn(redraw=True)` must follow."""
+        chart = self.chart.then(self._better_frame(thetas, grads))
+        if self._num_features and self.dim > 1:
+            chart = self._straighter(chart)
+        self.chart = chart
 
     def drift(self, thetas: np.ndarray, grads: np.ndarray) -> float:
-        """Divergence of the frame from that of the states, by dimension."""
-        return divergence(self.frame, self._better_frame(thetas, grads)) / self.dim
+        """Divergence of the chart's frame from that of the states, by dimension."""
+        return divergence(self._better_frame(thetas, grads)) / self.dim
 
     def _better_frame(self, thetas: np.ndarray, grads: np.ndarray) -> Frame:
-        frame = refit(self.frame, thetas, grads, np.ones(len(thetas)))
+        x, grad = self.chart.scores(thetas, grads)
+        frame = refit(x, grad, influence(x, grad))
         # Only a network can take back what a wider Gaussian has too much.
-        return stretch(frame, thetas) if self._num_features else frame
+        return frame.then(stretch(frame.to_x(x))) if self._num_features else frame
+
+    def _straighter(self, chart: Chart) -> Chart:
+        """A chart made anew, bends and all, if it is better than this one."""
+        paid, is_typical = self.account.paid, self.lessons().is_typical
+        known = np.flatnonzero(paid.is_finite)[is_typical]
+        points = Points(paid.theta[known], paid.energy[known], paid.grad[known])
+        outer = chart.layers[0]
+        if len(known) < 4 or not isinstance(outer, Frame):
+            return chart
+        new = straighten(self._rng, points, outer)
+        share = typicality(chart, points)
+        old_error, new_error = (
+            held_out_error(one, points, share) for one in (chart, new)
+        )
+        return new if new_error < STRAIGHTER * old_error else chart
 
     def learn(self, *, redraw: bool, choose: bool = False) -> None:
         """Fit the network to all that was paid for.
@@ -137,6 +173,9 @@ class Learner:
         redraw: draw nodes anew; needed after the frame has changed.
         choose: choose ridge and number of nodes anew, as `redraw` does anyway.
         """
+        if redraw:
+            # The constant that a chart leaves between the two energies, about.
+            self._origin += float(np.median(self.lessons().energy))
         lessons = self.lessons()
         energy = lessons.energy + 0.5 * np.sum(lessons.x**2, axis=1)
         is_inside = lessons.is_typical & (energy < energy.min() + self.dim + 12)
@@ -169,11 +208,3 @@ class Learner:
         is_deep = ~(depth < HOLE)
         self._floor *= 10.0 if is_deep.mean() > MOST_IN_HOLES else 0.8
         self._floor = float(np.clip(self._floor, FLOORS[0], FLOORS[2]))
-
-
-def divergence(frame: Frame, other: Frame) -> float:
-    """Kullback-Leibler divergence of the Gaussian `other` from that of `frame`."""
-    change = frame.to_x(other.factor.T + frame.mean).T
-    shift = frame.to_x(other.mean[None])[0]
-    log_volume = other.log_volume - frame.log_volume
-    return float(0.5 * (np.sum(change**2) + shift @ shift - len(shift)) - log_volume)

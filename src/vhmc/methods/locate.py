@@ -16,6 +16,8 @@ FIRST_LEG = 20
 LEG_PATIENCE = 6
 LEAST_FALL = 0.05
 """A descent that fell by less than this (nats) in the last accepted steps is over."""
+PLACES = 8
+"""On the way of a descent that might be better than its end."""
 NEWTON_STEPS = 3
 CLOSE = 0.01
 """Squared distance from the mode, in standard deviations, that is close enough."""
@@ -27,6 +29,7 @@ class Located(NamedTuple):
     """A first frame, and where the descents ended.
 
     frame: Gaussian around the best point.
+    others: Gaussians around places on the way there.
     ends: lowest point of every descent, one a row.
     energies: true energies there.
     is_finished: whether each had stopped falling.
@@ -34,6 +37,7 @@ class Located(NamedTuple):
     """
 
     frame: Frame
+    others: list[Frame]
     ends: np.ndarray
     energies: np.ndarray
     is_finished: np.ndarray
@@ -77,6 +81,7 @@ def locate(
     frame, is_convex = first_frame(account, best[0], with_hessian)
     return Located(
         frame,
+        frames_on_path(best),
         np.stack([descent.theta for descent in found]),
         np.array([descent.energy for descent in found]),
         np.array([descent.is_done or is_finished(descent) for descent in found]),
@@ -110,14 +115,14 @@ def first_frame(
     """Laplace's Gaussian at the end of a descent, and whether it is convex there."""
     theta, energy, grad = descent.path[-1]
     if not with_hessian:
-        return path_frame(descent), True
+        return path_frame(descent.path), True
     hessian = account.hessian(theta, "hessian")
     if not np.isfinite(hessian).all() or not np.abs(hessian).max() > 0:
-        return path_frame(descent), False
+        return path_frame(descent.path), False
     precision, repairs = repair(hessian)
     frame = frame_from_precision(theta, precision)
     for _ in range(min(NEWTON_STEPS, account.left)):
-        whitened = frame.grad_to_x(grad)
+        whitened = grad @ frame.factor
         if whitened @ whitened < CLOSE:
             break
         # A step of at most one standard deviation a dimension: the curvature is local.
@@ -131,10 +136,24 @@ def first_frame(
     return frame, not repairs
 
 
-def path_frame(descent: Descent) -> Frame:
+def frames_on_path(descents: list[Descent]) -> list[Frame]:
+    """Gaussians on the way of descents.
+
+    Where the energy falls without end, or into a neck, the posterior has next to no
+    volume: its mass is somewhere on the way (Pathfinder's idea, Zhang et al. 2022).
+    """
+    return [
+        path_frame(descent.path[:end])
+        for descent in descents
+        for end in np.unique(np.linspace(2, len(descent.path), PLACES).astype(int))
+        if len(descent.path) >= 2
+    ]
+
+
+def path_frame(path: list[tuple[np.ndarray, float, np.ndarray]]) -> Frame:
     """Gaussian from the curvature that L-BFGS itself saw on its way."""
-    theta = descent.theta
-    points, _, grads = (np.array(rows) for rows in zip(*descent.path, strict=True))
+    theta = path[-1][0]
+    points, _, grads = (np.array(rows) for rows in zip(*path, strict=True))
     moves, turns = np.diff(points, axis=0)[-10:], np.diff(grads, axis=0)[-10:]
     is_convex = np.sum(moves * turns, axis=1) > 0
     moves, turns = moves[is_convex], turns[is_convex]

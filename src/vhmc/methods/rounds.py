@@ -9,7 +9,7 @@ import scipy.spatial
 
 from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.diagnostics.importance import normalised
-from vhmc.methods.learner import HOLE, Learner
+from vhmc.methods.learner import AWAY, HOLE, Learner
 from vhmc.methods.proposals import Wander, fresh_key, shoot, wander
 from vhmc.targets.parameters import Parameters
 
@@ -85,10 +85,11 @@ class Rounds:
         """Start at points already paid for, the likelier under the posterior."""
         learner = self.learner
         paid = learner.account.paid
-        usable = paid.is_finite & (paid.phase != "search")
+        usable = paid.is_finite & ~np.isin(paid.phase, AWAY)
         usable = usable if usable.any() else paid.is_finite
         theta, energy, grad = (rows[usable] for rows in paid[:3])
-        log_weight = 0.5 * np.sum(learner.frame.to_x(theta) ** 2, axis=1) - energy
+        x, log_volumes = learner.chart.locate(theta)
+        log_weight = 0.5 * np.sum(x**2, axis=1) + log_volumes - energy
         log_weight -= log_weight.max()
         # Flattened: they are to choose sane starts, not to make a sample.
         weight = np.exp(np.maximum(log_weight, -50.0) / (1 + log_weight.std()))
@@ -135,29 +136,34 @@ class Rounds:
         role = np.full(num_chains, SHOOTER)
         role[order[:num_explorers]] = EXPLORER
         role[order[num_explorers : num_explorers + num_auditors]] = AUDITOR
-        x = jnp.asarray(learner.frame.to_x(states.theta))
+        x, log_volumes = learner.chart.locate(states.theta)
         # Every move for all chains: shapes stay the same, and moves are nearly free.
         walk, hot = (
-            self._wander(x, temperature, num_transitions)
+            self._wander(jnp.asarray(x), temperature, num_transitions)
             for temperature in (1.0, audit_temperature(learner.dim))
         )
         shot = shoot(
             fresh_key(self._rng),
-            x,
+            jnp.asarray(x),
             learner.residual(),
             self.step_size,
             self.num_steps(TRAJECTORY * self._stretch),
         )
         ends = np.choose(role[:, None], (shot.x, walk.x, hot.x))
         is_lost = ~np.isfinite(ends).all(axis=1)
-        proposed = learner.frame.to_theta(np.where(is_lost[:, None], x, ends))
+        proposed = learner.chart.to_theta(np.where(is_lost[:, None], x, ends))
         answer = learner.account.evaluate(proposed, "training")
 
         guessed = learner.energies(proposed)
         explores, shoots, audits = (role == r for r in (EXPLORER, SHOOTER, AUDITOR))
         log_ratio = states.energy - answer.energy
+        # Shots are made in the chart's coordinates, whose volume is not the same
+        # everywhere; the surrogate's energies know it.
+        expansion = learner.chart.locate(proposed)[1] - log_volumes
         log_ratio += np.where(
-            explores, guessed - learner.energies(states.theta), shot.kinetic_drop
+            explores,
+            guessed - learner.energies(states.theta),
+            shot.kinetic_drop + expansion,
         )
         log_ratio[audits | is_lost | ~np.isfinite(log_ratio)] = -np.inf
         accept_prob = np.exp(np.minimum(log_ratio, 0.0))
@@ -213,7 +219,7 @@ class Rounds:
         """
         learner, quarter = self.learner, number // 4
         draws = draws[np.isfinite(draws).all(axis=1)]
-        thetas = learner.frame.to_theta(draws)
+        thetas = learner.chart.to_theta(draws)
         lonely = np.argsort(-self._loneliness(draws))[:quarter]
         outer = np.argsort(-self._outlyingness(thetas))[:quarter]
         special = np.union1d(lonely, outer)
@@ -266,14 +272,14 @@ class Rounds:
     def hot_draws(self, number: int) -> np.ndarray:
         """Unconstrained draws of the heated surrogate, at most `number`."""
         temperature = audit_temperature(self.learner.dim)
-        x = jnp.asarray(self.learner.frame.to_x(self.states.theta))
+        x = jnp.asarray(self.learner.chart.to_x(self.states.theta))
         pool = []
         for _ in range(2 + 2 * number // len(x)):
             x = self._wander(x, temperature, 20).x
             pool.append(np.asarray(x))
         draws = self._rng.permutation(np.concatenate(pool[1:]))
         draws = draws[np.isfinite(draws).all(axis=1)]
-        return self.learner.frame.to_theta(draws[:number])
+        return self.learner.chart.to_theta(draws[:number])
 
     def _loneliness(self, x: np.ndarray) -> np.ndarray:
         """Distance of points from the nearest point that was learnt."""

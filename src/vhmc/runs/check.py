@@ -122,7 +122,8 @@ def check(
     log_weights = np.full(len(draws), -np.inf)
     log_weights[known], pareto_k = pareto_smooth(raw[known] + np.log(share[known]))
     errors = learner.score_errors(draws[known], grad[known])
-    by_parameter = errors @ np.linalg.inv(learner.frame.factor)
+    x = learner.chart.to_x(draws[known])
+    by_parameter = learner.chart.grad_to_theta(x, errors)
     part = share[known] / share[known].sum()
     centre = part @ draws[known]
     scale = np.sqrt(part @ (draws[known] - centre) ** 2)

@@ -70,11 +70,11 @@ def exact_draws(
     length = int(np.clip(frozen.num_transitions * 2 / max(worth, 0.02), RUN, MOST_RUN))
     kept, accepted = [], []
     for _ in range(num_draws):
-        x = jnp.asarray(learner.frame.to_x(theta))
+        x = jnp.asarray(learner.chart.to_x(theta))
         run = wander(
             fresh_key(rng), x, residual, frozen.step_size, frozen.num_steps, length
         )
-        proposed = learner.frame.to_theta(np.asarray(run.x))
+        proposed = learner.chart.to_theta(np.asarray(run.x))
         answer = learner.account.evaluate(proposed, "correcting")
         new_weight = learner.energies(proposed) - answer.energy
         accept_prob = np.exp(np.minimum(new_weight - log_weight, 0.0))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vhmc.methods.learner import Learner, default_num_features
+from vhmc.methods.learner import AWAY, Learner, default_num_features
 from vhmc.methods.locate import Located, locate
 from vhmc.methods.rounds import Rounds
 from vhmc.methods.settle import settle
@@ -74,9 +74,8 @@ def sample(
 
     located = locate(account, rng, shares.search, shares.hessian > 0)
     clock.lap("search")
-    batches = shares.settling // shares.chains
-    frame = settle(account, located.frame, rng, batches, shares.chains)
     size = default_num_features(target.dim) if num_features is None else num_features
+    frame = settle(account, located, rng, shares.settling, shares.chains)
     learner = Learner(account, frame, size, rng)
     rounds = Rounds(learner, shares.chains, rng, target.parameters)
     learner.learn(redraw=True)
@@ -95,7 +94,7 @@ def sample(
         frozen = draw(rng, learner.residual(), starts, rounds.step_size, draws)
         clock.lap("drawing")
         number = min(shares.checking, account.left - shares.correcting)
-        flat = learner.frame.to_theta(frozen.x.reshape(-1, target.dim))
+        flat = learner.chart.to_theta(frozen.x.reshape(-1, target.dim))
         some = choose(rng, target.parameters, flat, number - number // 4)
         hot = rounds.hot_draws(number // 4)
         checked = check(learner, target.parameters, some, hot)
@@ -104,12 +103,12 @@ def sample(
         clock.lap("checking")
 
     learner, frozen, checked, verdict = min(attempts, key=_badness)
-    free = learner.frame.to_theta(frozen.x)
-    flat = free.reshape(-1, target.dim)
+    flat = learner.chart.to_theta(frozen.x.reshape(-1, target.dim))
+    free = flat.reshape(frozen.x.shape)
     rung = best_rung(checked, flat) if correction == "auto" else correction
     unconstrained = free
     if rung == "importance":
-        unconstrained = importance_draws(rng, checked, free.shape[:2])
+        unconstrained = importance_draws(rng, checked, frozen.energy.shape)
     elif rung == "exact":
         exact = exact_draws(rng, learner, frozen, checked, shares.correcting, chains)
         unconstrained = exact.theta
@@ -226,7 +225,7 @@ def _starts(rng: np.random.Generator, rounds: Rounds, chains: int) -> np.ndarray
     lessons = rounds.learner.lessons()
     pool = lessons.x[lessons.is_typical]
     if not len(pool):
-        pool = rounds.learner.frame.to_x(rounds.states.theta)
+        pool = rounds.learner.chart.to_x(rounds.states.theta)
     return pool[rng.choice(len(pool), chains, replace=len(pool) < chains)]
 
 
@@ -235,7 +234,7 @@ def _judge(
 ) -> Verdict:
     learner = rounds.learner
     paid = learner.account.paid
-    asked = paid.phase != "search"
+    asked = ~np.isin(paid.phase, AWAY)
     last = rounds.reports[-LAST:]
     worst = int(np.argmax(checked.parameter_errors))
     statistics: dict[str, Any] = {
@@ -265,7 +264,7 @@ def _judge(
         statistics["shooters"] = float(np.mean([r.shooters for r in last]))
     draws = frozen.x.reshape(-1, learner.dim)
     thinned = draws[:: max(1, len(draws) // 1000)]
-    ends = learner.frame.to_x(located.ends)
+    ends = learner.chart.to_x(located.ends)
     concerns = mode_concerns(ends, located.energies, located.is_finished, thinned)
     verdict = judge(statistics, concerns)
     if located.has_mode:

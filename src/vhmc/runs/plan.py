@@ -13,7 +13,7 @@ class Plan(NamedTuple):
 
     search: descents from several starts.
     hessian: curvature at the best end; 0 if too dear, then the descents' own is used.
-    settling: batches that move the Gaussian from the mode to the mass.
+    settling: draws that scout where the mass is, and move the Gaussian there.
     training: rounds of chains, those that repair the frozen surrogate included.
     checking: true values at fresh draws, for the verdict and importance weights.
     correcting: one true value for each draw of the exact rung.
@@ -55,7 +55,7 @@ def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
     search = min(int(0.2 * rest), 400)
     price = target.hessian_price
     hessian = price if price <= (rest - search) // 5 else 0
-    settling = min(int(0.1 * rest), 96)
+    settling = min(int(0.15 * rest), 160)
     training = rest - checking - search - hessian - settling
     chains = 16 if budget >= 400 else 8 if budget >= 100 else 4
     return Plan(search, hessian, settling, training, checking, correcting, chains)
