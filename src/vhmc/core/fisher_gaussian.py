@@ -21,6 +21,11 @@ CHANGE = 1e-4, 1e4
 SURE = 1.5
 """States of a chain are worth less than as many independent points."""
 MOST_STRETCH = 10.0
+MOST_STRETCHED = 3
+NOTABLE = 3.0
+"""Standard errors by which a variance along one direction exceeds one."""
+LEAP = 1.5
+"""Width along such a direction over that of the points."""
 OVERSHOOT = 1.2
 """Points that outgrow a frame are on their way: it is made wider than they are yet."""
 
@@ -62,6 +67,32 @@ def stretch(x: np.ndarray) -> Frame:
     # Where it was too narrow it may sit at one end, too.
     shift = vectors @ (np.where(widths > 1, 1.0, 0.0) * (vectors.T @ x.mean(axis=0)))
     return Frame(shift, np.linalg.cholesky(covariance))
+
+
+def stretch_along(x: np.ndarray, directions: np.ndarray) -> Frame:
+    """Wider frame along single directions that points have outgrown.
+
+    Chains leave a mode for the mass in a few directions out of many, and the surrogate
+    is in their way. Along a given direction noise is small, so less is sure sooner.
+
+    directions: unit vectors, one a row.
+    """
+    dim = x.shape[1]
+    frame = Frame(np.zeros(dim), np.eye(dim))
+    num_distinct = len(np.unique(x, axis=0))
+    for _ in range(MOST_STRETCHED):
+        along = frame.to_x(x) @ directions.T
+        spread = np.std(along, axis=0)
+        widest = int(np.argmax(spread))
+        if spread[widest] ** 2 < 1 + NOTABLE * np.sqrt(2 / num_distinct):
+            break
+        direction = directions[widest]
+        width = min(LEAP * spread[widest], MOST_STRETCH)
+        # The factor stays triangular, as every frame's.
+        covariance = np.eye(dim) + (width**2 - 1) * np.outer(direction, direction)
+        shift = along[:, widest].mean() * direction
+        frame = frame.then(Frame(shift, np.linalg.cholesky(covariance)))
+    return frame
 
 
 def geometric_mean(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:

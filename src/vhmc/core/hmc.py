@@ -57,12 +57,15 @@ class HMC(eqx.Module):
     jitter: share of $L$ that is random. The number of steps is uniform on
         $\lceil (1 - j) L \rceil, \dots, L$, which keeps trajectories from locking on to
         a period of the dynamics; 0 is Algorithm 1 as printed, 1 draws from 1 to L.
+    temperature: $T$ of the target $e^{-U / T}$, one for all chains or one a chain. The
+        dynamics stay those of $U$: the momentum is hotter, and energies count less.
     """
 
     mass: Mass
     step_size: Scalar | float
     num_steps: Int[Array, ""] | int = 10
     jitter: Scalar | float = 0.0
+    temperature: Chains | Scalar | float = 1.0
 
     def init(self, theta: Points, potential: Potential) -> HMCState:
         """Evaluate the chains; again whenever the potential changed."""
@@ -75,13 +78,14 @@ class HMC(eqx.Module):
         num_chains, dim = state.theta.shape
         key_momentum, key_uniform = jax.random.split(key)
         momentum = self.mass.sample(key_momentum, num_chains, dim)
+        momentum = momentum * jnp.sqrt(jnp.reshape(self.temperature, (-1, 1)))
         uniforms = jax.random.uniform(key_uniform, (1 + num_chains,))
         length = self._length(uniforms[0])
         end = leapfrog(potential, self.mass, state, momentum, self.step_size, length)
 
         before = state.energy + self.mass.kinetic(momentum)
         after = end.energy + self.mass.kinetic(end.momentum)
-        drop = before - after
+        drop = (before - after) / self.temperature
         # A finite energy with a gradient that is not would freeze the chain for good.
         is_usable = ~jnp.isnan(drop) & jnp.all(jnp.isfinite(end.grad), axis=1)
         log_ratio = jnp.where(is_usable, drop, -jnp.inf)

@@ -19,14 +19,12 @@ class Residual(eqx.Module):
     basis, weights: the network $z$.
     radius: of the ball in which the network was taught.
     guard: curvature that is added outside of it, where the network only guesses.
-    temperature: divides the energy; above 1 draws go where the surrogate is high.
     """
 
     basis: Additive
     weights: Float[Array, " s"]
     radius: Scalar
     guard: Scalar
-    temperature: Scalar
 
     def __call__(self, x: Vector) -> Scalar:
         """Energy at `x`."""
@@ -35,8 +33,7 @@ class Residual(eqx.Module):
         length = jnp.sqrt(jnp.maximum(square, 1e-12))
         beyond = jnp.maximum(length - self.radius, 0.0)
         network = self.weights @ self.basis.features(x)
-        energy = 0.5 * square + network + 0.5 * self.guard * beyond**2
-        return energy / self.temperature
+        return 0.5 * square + network + 0.5 * self.guard * beyond**2
 
 
 class Charted(eqx.Module):

@@ -6,7 +6,7 @@ import numpy as np
 
 from vhmc.core.bases import Additive
 from vhmc.core.chart import Chart
-from vhmc.core.fisher_gaussian import refit, stretch
+from vhmc.core.fisher_gaussian import refit, stretch, stretch_along
 from vhmc.core.frame import Frame, divergence
 from vhmc.core.residual import Charted, Residual
 from vhmc.methods import residual_fit
@@ -72,15 +72,14 @@ class Learner:
         """Number of parameters."""
         return self._nodes.directions.shape[1]
 
-    def residual(self, temperature: float = 1.0) -> Residual:
-        """The surrogate in the frame's coordinates, for JAX."""
+    def residual(self) -> Residual:
+        """The surrogate in the chart's coordinates, for JAX."""
         directions, offsets = (jnp.asarray(rows) for rows in self._nodes)
         return Residual(
             Additive(directions, offsets),
             jnp.asarray(self._weights),
             jnp.asarray(self._radius),
             jnp.asarray(GUARD),
-            jnp.asarray(temperature),
         )
 
     @property
@@ -137,20 +136,24 @@ class Learner:
 
     def reframe(self, thetas: np.ndarray, grads: np.ndarray) -> None:
         """Refit the chart to states of the chains; `learn(redraw=True)` must follow."""
-        chart = self.chart.then(self._better_frame(thetas, grads))
+        x, grad = self.chart.scores(thetas, grads)
+        chart = self.chart.then(refit(x, grad, influence(x, grad)))
         if self._num_features and self.dim > 1:
             chart = self._straighter(chart)
+        if self._num_features:
+            # Only a network can take back what a wider Gaussian has too much.
+            chart = _widened(chart, thetas)
         self.chart = chart
 
     def drift(self, thetas: np.ndarray, grads: np.ndarray) -> float:
-        """Divergence of the chart's frame from that of the states, by dimension."""
-        return divergence(self._better_frame(thetas, grads)) / self.dim
+        """How far the states have gone from the chart: divergence by dimension.
 
-    def _better_frame(self, thetas: np.ndarray, grads: np.ndarray) -> Frame:
+        Where they outgrow it along a single direction, that divergence counts alone.
+        """
         x, grad = self.chart.scores(thetas, grads)
-        frame = refit(x, grad, influence(x, grad))
-        # Only a network can take back what a wider Gaussian has too much.
-        return frame.then(stretch(frame.to_x(x))) if self._num_features else frame
+        change = divergence(refit(x, grad, influence(x, grad))) / self.dim
+        outgrown = divergence(stretch_along(x, self.chart.directions))
+        return max(change, outgrown)
 
     def _straighter(self, chart: Chart) -> Chart:
         """A chart made anew, bends and all, if it is better than this one."""
@@ -208,3 +211,9 @@ class Learner:
         is_deep = ~(depth < HOLE)
         self._floor *= 10.0 if is_deep.mean() > MOST_IN_HOLES else 0.8
         self._floor = float(np.clip(self._floor, FLOORS[0], FLOORS[2]))
+
+
+def _widened(chart: Chart, thetas: np.ndarray) -> Chart:
+    """As wide as the states, where they have outgrown it."""
+    chart = chart.then(stretch(chart.to_x(thetas)))
+    return chart.then(stretch_along(chart.to_x(thetas), chart.directions))

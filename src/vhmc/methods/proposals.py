@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,9 +70,13 @@ def wander(
     step_size: Scalar,
     num_steps: Array,
     num_transitions: Array,
+    temperature: Chains,
 ) -> Wander:
-    """A run of transitions that leave the surrogate's density alone, reversibly."""
-    kernel = HMC(unit_mass(x.shape[1]), step_size, num_steps, JITTER)
+    """A run of transitions that leave the surrogate's density alone, reversibly.
+
+    temperature: of every chain; above 1 they go where the surrogate is high.
+    """
+    kernel = HMC(unit_mass(x.shape[1]), step_size, num_steps, JITTER, temperature)
 
     def advance(count, carry):
         state, acceptance = carry
@@ -92,6 +97,6 @@ def transit(
     key_step, key_move = jax.random.split(key)
     is_short = jax.random.uniform(key_step) < 1 / 3
     step_size = kernel.step_size * jnp.where(is_short, SHORT_STEP, 1.0)
-    kernel = HMC(kernel.mass, step_size, kernel.num_steps, kernel.jitter)
+    kernel = eqx.tree_at(lambda kernel: kernel.step_size, kernel, step_size)
     state, info = kernel.step(key_move, state, residual)
     return state, info.accept_prob

@@ -93,15 +93,13 @@ def place(rng: np.random.Generator, number: int, lessons: Lessons) -> Nodes:
 class NormalSums(NamedTuple):
     """Sums over points from which the normal equations are made; they add up.
 
-    gram, moment: of the gradients, in Hadamard form.
-    outer, product: of the node outputs with themselves and with the energies.
-    outputs, energy, weight: their totals, which remove the energies' constant.
+    matrix, right: of the gradients, in Hadamard form, and of the node outputs with
+        themselves and with the energies.
+    outputs, energy, weight: totals, which remove the energies' constant.
     """
 
-    gram: np.ndarray
-    moment: np.ndarray
-    outer: np.ndarray
-    product: np.ndarray
+    matrix: np.ndarray
+    right: np.ndarray
     outputs: np.ndarray
     energy: float
     weight: float
@@ -119,8 +117,8 @@ class NormalSums(NamedTuple):
     def equations(self) -> tuple[np.ndarray, np.ndarray]:
         """Matrix and right side for gradients and energies together."""
         mean = self.outputs / max(self.weight, 1e-300)
-        matrix = self.gram + self.outer - np.outer(self.outputs, mean)
-        return matrix, self.moment + self.product - mean * self.energy
+        matrix = self.matrix - np.outer(self.outputs, mean)
+        return matrix, self.right - mean * self.energy
 
 
 def normal_sums(nodes: Nodes, lessons: Lessons) -> NormalSums:
@@ -130,11 +128,13 @@ def normal_sums(nodes: Nodes, lessons: Lessons) -> NormalSums:
     outputs = nodes.outputs(lessons.x)
     shares = lessons.energy_weight
     weighted = outputs * np.sqrt(shares)[:, None]
+    matrix = slopes.T @ slopes
+    matrix *= nodes.directions @ nodes.directions.T
+    matrix += weighted.T @ weighted
+    right = np.sum(slopes * ((lessons.grad * root) @ nodes.directions.T), axis=0)
     return NormalSums(
-        gram=(slopes.T @ slopes) * (nodes.directions @ nodes.directions.T),
-        moment=np.sum(slopes * ((lessons.grad * root) @ nodes.directions.T), axis=0),
-        outer=weighted.T @ weighted,
-        product=outputs.T @ (shares * lessons.energy),
+        matrix=matrix,
+        right=right + outputs.T @ (shares * lessons.energy),
         outputs=outputs.T @ shares,
         energy=float(shares @ lessons.energy),
         weight=float(shares.sum()),
@@ -184,12 +184,17 @@ def choose(
         return Choice(ridge, num_features, float(share @ np.sum(errors**2, axis=1)))
 
     trials = [trial(1.0, 0)]
+    ridges = RIDGES[::-1]
     for size in sorted({number // 4, number} - {0}):
-        lowest = np.inf
-        for ridge in RIDGES[::-1]:
-            trials.append(trial(ridge, size))
-            lowest = min(lowest, trials[-1].error)
-            if trials[-1].error > 1.3 * lowest:
+        some = [trial(ridges[0], size)]
+        for ridge in ridges[1:]:
+            some.append(trial(ridge, size))
+            lowest = min(one.error for one in some)
+            if some[-1].error > 1.3 * lowest:
                 break  # a smaller ridge only gets worse from here
+        trials += some
+        # More nodes want a ridge close to that of fewer, which are cheaper to ask.
+        best = int(np.argmin([one.error for one in some]))
+        ridges = ridges[max(0, best - 1) : best + 2]
     best = min(trial.error for trial in trials)
     return next(trial for trial in trials if trial.error <= SLACK * best + 1e-12)

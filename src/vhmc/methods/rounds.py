@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.spatial
@@ -116,14 +115,18 @@ class Rounds:
         """Leapfrog steps of a trajectory of this length."""
         return int(np.clip(np.ceil(length / self.step_size), 1, MOST_STEPS))
 
-    def _wander(self, x: jax.Array, temperature: float, num_transitions: int) -> Wander:
+    def _wander(
+        self, x: np.ndarray, is_hot: np.ndarray, num_transitions: int
+    ) -> Wander:
+        hot = audit_temperature(self.learner.dim)
         return wander(
             fresh_key(self._rng),
-            x,
-            self.learner.residual(temperature),
+            jnp.asarray(x),
+            self.learner.residual(),
             self.step_size,
             self.num_steps(TRAJECTORY),
             num_transitions,
+            jnp.where(is_hot, hot, 1.0),
         )
 
     def advance(self, num_explorers: int, num_transitions: int) -> Report:
@@ -138,10 +141,7 @@ class Rounds:
         role[order[num_explorers : num_explorers + num_auditors]] = AUDITOR
         x, log_volumes = learner.chart.locate(states.theta)
         # Every move for all chains: shapes stay the same, and moves are nearly free.
-        walk, hot = (
-            self._wander(jnp.asarray(x), temperature, num_transitions)
-            for temperature in (1.0, audit_temperature(learner.dim))
-        )
+        walk = self._wander(x, role == AUDITOR, num_transitions)
         shot = shoot(
             fresh_key(self._rng),
             jnp.asarray(x),
@@ -149,13 +149,13 @@ class Rounds:
             self.step_size,
             self.num_steps(TRAJECTORY * self._stretch),
         )
-        ends = np.choose(role[:, None], (shot.x, walk.x, hot.x))
-        is_lost = ~np.isfinite(ends).all(axis=1)
+        explores, shoots, audits = (role == r for r in (EXPLORER, SHOOTER, AUDITOR))
+        ends = np.where(shoots[:, None], shot.x, walk.x)
+        is_lost = np.asarray(~np.isfinite(ends).all(axis=1))
         proposed = learner.chart.to_theta(np.where(is_lost[:, None], x, ends))
         answer = learner.account.evaluate(proposed, "training")
 
         guessed = learner.energies(proposed)
-        explores, shoots, audits = (role == r for r in (EXPLORER, SHOOTER, AUDITOR))
         log_ratio = states.energy - answer.energy
         # Shots are made in the chart's coordinates, whose volume is not the same
         # everywhere; the surrogate's energies know it.
@@ -185,7 +185,7 @@ class Rounds:
             excess=float(
                 np.max(log_weights[audits]) - np.median(log_weights[explores])
             ),
-            surrogate=float(np.mean(walk.acceptance)),
+            surrogate=float(np.asarray(walk.acceptance)[~audits].mean()),
             score_error=float(np.median(np.mean(errors**2, axis=1)))
             if known.any()
             else np.inf,
@@ -271,12 +271,12 @@ class Rounds:
 
     def hot_draws(self, number: int) -> np.ndarray:
         """Unconstrained draws of the heated surrogate, at most `number`."""
-        temperature = audit_temperature(self.learner.dim)
-        x = jnp.asarray(self.learner.chart.to_x(self.states.theta))
+        x = self.learner.chart.to_x(self.states.theta)
+        is_hot = np.ones(len(x), dtype=bool)
         pool = []
         for _ in range(2 + 2 * number // len(x)):
-            x = self._wander(x, temperature, 20).x
-            pool.append(np.asarray(x))
+            x = np.asarray(self._wander(x, is_hot, 20).x)
+            pool.append(x)
         draws = self._rng.permutation(np.concatenate(pool[1:]))
         draws = draws[np.isfinite(draws).all(axis=1)]
         return self.learner.chart.to_theta(draws[:number])

@@ -72,7 +72,13 @@ def exact_draws(
     for _ in range(num_draws):
         x = jnp.asarray(learner.chart.to_x(theta))
         run = wander(
-            fresh_key(rng), x, residual, frozen.step_size, frozen.num_steps, length
+            fresh_key(rng),
+            x,
+            residual,
+            frozen.step_size,
+            frozen.num_steps,
+            length,
+            jnp.ones(len(x)),
         )
         proposed = learner.chart.to_theta(np.asarray(run.x))
         answer = learner.account.evaluate(proposed, "correcting")

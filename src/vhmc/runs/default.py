@@ -88,7 +88,7 @@ def sample(
             learner.reframe(*rounds.recent())
             learner.learn(redraw=True)
         train(rounds, shares)
-        repair(rng, rounds, shares, chains, draws)
+        repair(rng, rounds, shares, chains)
         clock.lap("training")
         starts = _starts(rng, rounds, chains)
         frozen = draw(rng, learner.residual(), starts, rounds.step_size, draws)
@@ -187,7 +187,9 @@ def train(rounds: Rounds, shares: Plan) -> None:
             redraw = learner.drift(*recent) > DRIFTED
         if redraw:
             learner.reframe(*recent)
-        learner.learn(redraw=redraw, choose=count % 8 == 0)
+        # Late rounds add little to what is known: every other one learns for two.
+        if redraw or not is_late or count % 2 == 0:
+            learner.learn(redraw=redraw, choose=count % 8 == 0)
         if count - since >= EARLIEST and _is_easy(rounds):
             return
 
@@ -205,15 +207,13 @@ def _is_easy(rounds: Rounds) -> bool:
     )
 
 
-def repair(
-    rng: np.random.Generator, rounds: Rounds, shares: Plan, chains: int, draws: int
-) -> None:
+def repair(rng: np.random.Generator, rounds: Rounds, shares: Plan, chains: int) -> None:
     """Look where the surrogate's own draws go, until they hold or calls run out."""
     learner, account = rounds.learner, rounds.learner.account
     reserve = shares.checking + shares.correcting
     while account.left - reserve >= 2 * shares.chains:
         starts = _starts(rng, rounds, chains)
-        pool = some_draws(rng, learner.residual(), starts, rounds.step_size, draws)
+        pool = some_draws(rng, learner.residual(), starts, rounds.step_size)
         is_whole = rounds.repair(2 * shares.chains, pool)
         learner.learn(redraw=False)
         if is_whole and _is_easy(rounds):
@@ -265,14 +265,14 @@ def _judge(
     draws = frozen.x.reshape(-1, learner.dim)
     thinned = draws[:: max(1, len(draws) // 1000)]
     ends = learner.chart.to_x(located.ends)
-    concerns = mode_concerns(ends, located.energies, located.is_finished, thinned)
-    verdict = judge(statistics, concerns)
     if located.has_mode:
-        return verdict
+        energies, is_finished = located.energies, located.is_finished
+        concerns = mode_concerns(ends, energies, is_finished, thinned)
+        return judge(statistics, concerns)
     # Chains may sit in the neck of a funnel, where a surrogate does nearly well.
-    status = "caution" if verdict.status == "good" else "bad"
+    status = "caution" if judge(statistics, []).status == "good" else "bad"
     message = (
         "the search found no mode: the energy may fall without end, as in a centred "
         "hierarchical model; use its non-centred form"
     )
-    return judge(statistics, [*concerns, (status, message)])
+    return judge(statistics, [(status, message)])

@@ -15,6 +15,8 @@ from vhmc.core.residual import Residual
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
 from vhmc.methods.proposals import JITTER, fresh_key, transit
 
+BLOCK_DRAWS = 250
+"""Draws of one call of the compiled program: one shape serves for any number."""
 WANTED = 0.87
 MIXED = 1.01
 """R-hat at which chains count as mixed."""
@@ -101,10 +103,11 @@ def draw(
     """
     x = jnp.asarray(starts)
     # Warm-up on the same program: the step finds its size, the chains theirs.
-    for gain in (1.0, 0.5):
+    for gain in (1.0, 1.0, 0.5):
         num_steps = _num_steps(LENGTHS[0], step_size)
-        key = fresh_key(rng)
-        made = draw_block(key, x, residual, step_size, num_steps, 1, num_draws)
+        made = draw_block(
+            fresh_key(rng), x, residual, step_size, num_steps, 1, BLOCK_DRAWS
+        )
         factor = np.exp(gain * (float(made.acceptance) - WANTED))
         step_size = float(np.clip(step_size * factor, 1e-4, 2.0))
         x = made.x[:, -1]
@@ -113,8 +116,7 @@ def draw(
     for length in LENGTHS:
         num_steps = _num_steps(length, step_size)
         thin = min(thin, max(1, MOST_GRADIENTS // (num_steps * num_draws)))
-        key = fresh_key(rng)
-        made = draw_block(key, x, residual, step_size, num_steps, thin, num_draws)
+        made = _draw(rng, residual, x, step_size, num_steps, thin, num_draws)
         x = made.x[:, -1]
         frozen = _measure(made, step_size, num_steps, thin)
         worth = frozen.ess / frozen.energy.size
@@ -126,17 +128,37 @@ def draw(
 
 
 def some_draws(
-    rng: np.random.Generator,
-    residual: Residual,
-    starts: np.ndarray,
-    step_size: float,
-    num_draws: int,
+    rng: np.random.Generator, residual: Residual, starts: np.ndarray, step_size: float
 ) -> np.ndarray:
     """Draws of every chain, mixed or not, one a row: to see where a surrogate leads."""
     x, num_steps = jnp.asarray(starts), _num_steps(LENGTHS[0], step_size)
     key = fresh_key(rng)
-    block = draw_block(key, x, residual, step_size, num_steps, 1, num_draws)
-    return np.asarray(block.x)[:, num_draws // 10 :].reshape(-1, x.shape[1])
+    block = draw_block(key, x, residual, step_size, num_steps, 2, BLOCK_DRAWS)
+    return np.asarray(block.x)[:, BLOCK_DRAWS // 10 :].reshape(-1, x.shape[1])
+
+
+def _draw(
+    rng: np.random.Generator,
+    residual: Residual,
+    x: Points,
+    step_size: float,
+    num_steps: int,
+    thin: int,
+    num_draws: int,
+) -> Block:
+    """Blocks in a row, until there are enough draws."""
+    blocks: list[Block] = []
+    for _ in range(-(-num_draws // BLOCK_DRAWS)):
+        key = fresh_key(rng)
+        blocks.append(
+            draw_block(key, x, residual, step_size, num_steps, thin, BLOCK_DRAWS)
+        )
+        x = blocks[-1].x[:, -1]
+    return Block(
+        jnp.concatenate([block.x for block in blocks], axis=1)[:, :num_draws],
+        jnp.concatenate([block.energy for block in blocks], axis=1)[:, :num_draws],
+        jnp.mean(jnp.stack([block.acceptance for block in blocks])),
+    )
 
 
 def _num_steps(length: float, step_size: float) -> int:
