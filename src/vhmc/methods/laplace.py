@@ -16,6 +16,10 @@ FARTHEST = 0.1
 """Standard deviations from the mode at which its search counts as unfinished."""
 
 
+NEGLIGIBLE = 1e-6
+"""Fall of the energy, in nats, for which the search does not go on."""
+
+
 class Laplace(NamedTuple):
     """A Gaussian at the mode, with what finding it cost and what went wrong.
 
@@ -91,27 +95,41 @@ def _search(target: Target, start: np.ndarray, max_evaluations: int) -> _Found:
             "the log density and its gradient must be finite at the start, "
             f"got {-first.energy[0]} and {-first.grad[0]} at {start}"
         )
-    origin = float(first.energy[0])
-    highest = origin
+    begin = target.num_evaluations - 1
+    here = _Found(start, float(first.energy[0]), first.grad[0], ())
+    while True:
+        left = max_evaluations - (target.num_evaluations - begin)
+        before, here = here, _descend(target, here, max(left, 1))
+        if here.warnings or before.energy - here.energy < NEGLIGIBLE:
+            return here
+
+
+def _descend(target: Target, start: _Found, max_evaluations: int) -> _Found:
+    """One run of L-BFGS.
+
+    It ends where the energy falls by a tiny share of what it has fallen since its
+    start: after a long fall that is still much, and another run goes on.
+    """
+    highest = start.energy
 
     def objective(theta):
         nonlocal highest
-        # SciPy asks for the start again, which is already paid for.
-        known = np.array_equal(theta, start)
-        answer = first if known else target.evaluate(theta[None])
+        if np.array_equal(theta, start.theta):  # already paid for
+            return 0.0, start.grad
+        answer = target.evaluate(theta[None])
         energy, grad = float(answer.energy[0]), answer.grad[0]
         if np.isfinite(energy) and np.isfinite(grad).all():
             highest = max(highest, energy)
-            return energy - origin, grad
+            return energy - start.energy, grad
         # A wall just above all that was seen: the line search then halves its step,
         # where a huge number would shrink it to nothing.
-        return highest - origin + 1.0, np.zeros_like(theta)
+        return highest - start.energy + 1.0, np.zeros_like(theta)
 
     # Energies are in nats, whatever the units of theta, and their constant is nobody's
     # business: so the search ends by the fall of the energy since the start alone.
     result = scipy.optimize.minimize(
         objective,
-        start,
+        start.theta,
         jac=True,
         method="L-BFGS-B",
         options={
@@ -124,4 +142,5 @@ def _search(target: Target, start: np.ndarray, max_evaluations: int) -> _Found:
     warnings: tuple[str, ...] = ()
     if result.status == 1:
         warnings = (f"the search for the mode stopped early: {result.message}",)
-    return _Found(result.x, float(result.fun) + origin, result.jac, warnings)
+    energy = float(result.fun) + start.energy
+    return _Found(result.x, energy, result.jac, warnings)
