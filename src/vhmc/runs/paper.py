@@ -58,7 +58,7 @@ def sample_paper(
     theta = fitted.guide.mean if start is None else jnp.asarray(origin)
     kernel = initial_kernel(key_tune, method, fitted.guide)
     state = method.init(key_nodes, theta, fitted.guide, kernel)
-    one_replica = jax.tree.map(lambda leaf: leaf[None], state)
+    one_replica = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
     (trained,) = train(key_train[None], method, target, one_replica)
     if trained.failure:
         raise RunFailure(trained.failure, [trained])
