@@ -187,3 +187,13 @@ def test_potential_weights_are_data():
         counts.append(traces)
     assert counts[0] > 0
     assert counts[1:] == counts[:1] * 3
+
+
+def test_every_chain_has_the_temperature_it_was_given():
+    """A standard normal at temperature T has variance T, whatever the step size."""
+    temperature = jnp.array([1.0, 2.5])
+    kernel = HMC(unit_mass(2), 0.7, 4, 0.5, temperature)
+    start = jnp.zeros((2, 2))
+    chains = run_chains(jax.random.key(0), kernel, start, standard_normal(2), 20_000)
+    for draws, warm in zip(np.asarray(chains.theta), temperature, strict=True):
+        assert np.all(standard_errors(draws**2, float(warm)) < LIMIT)

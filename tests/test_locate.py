@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 
 import vhmc
-from vhmc.core.fisher_gaussian import geometric_mean, refit, stretch
+from vhmc.core.fisher_gaussian import (
+    geometric_mean,
+    refit,
+    stretch,
+    stretch_along,
+)
 from vhmc.core.frame import Frame, divergence, frame_from_precision
 from vhmc.methods.descents import Descent, descend
 from vhmc.methods.locate import Located, locate
@@ -59,6 +64,19 @@ def test_a_frame_is_stretched_only_where_points_outgrow_it():
     assert abs(wide.factor[1, 1] - 1) < 0.1
     same = stretch(RNG.standard_normal((500, 2)))
     np.testing.assert_allclose(same.factor, np.eye(2), atol=1e-12)
+
+
+def test_a_frame_is_stretched_along_a_parameter_that_outgrew_it():
+    """Too little for the sure test in all directions at once, but not for one alone."""
+    dim = 20
+    x = RNG.standard_normal((150, dim))
+    x[:, 3] *= 1.5
+    identity = np.eye(dim)
+    np.testing.assert_allclose(stretch(x).factor, identity, atol=1e-12)
+    wide = stretch_along(x, identity)
+    widths = np.sqrt(np.diag(wide.factor @ wide.factor.T))
+    assert 1.8 < widths[3] < 2.8
+    np.testing.assert_allclose(np.delete(widths, 3), 1.0, atol=1e-12)
 
 
 def test_divergence_is_that_of_gaussians():
