@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,7 +94,12 @@ def _here(jobs: Sequence[Job], path: Path | None, workers: int) -> Iterator[Row]
 
 
 def _all_runs(job: Job, path: Path | None) -> list[Row]:
-    return list(_runs(job, path))
+    rows, parent = [], parent_process()
+    for row in _runs(job, path):
+        rows.append(row)
+        if parent is not None and not parent.is_alive():
+            os._exit(1)  # nobody waits for the rest, and another run may have begun
+    return rows
 
 
 def _in_processes(
