@@ -85,8 +85,8 @@ def test_ranks_of_the_exact_rung_are_uniform(model, seed):
 
 
 def test_ranks_without_correction_are_not(seed):
-    """The test can fail: on the surrogate's own draws it does."""
-    assert p_values(ranks(normal_model, "none", 100, seed)).min() < FALSE_ALARM
+    """The test can fail: on the surrogate's own draws it does (p about 1e-6)."""
+    assert p_values(ranks(normal_model, "none", 300, seed)).min() < FALSE_ALARM
 
 
 @pytest.mark.slow
