@@ -9,7 +9,7 @@ from vhmc.core.bend import FAR, Bend
 from vhmc.core.chart import Chart
 from vhmc.core.frame import Frame
 from vhmc.methods import bend_fit
-from vhmc.methods.straighten import Points, held_out_error, straighten
+from vhmc.methods.straighten import Points, straighten, weighted_error
 
 DIM = 4
 
@@ -113,7 +113,7 @@ def straightened_error(log_density, thetas, frame):
     chart = straighten(np.random.default_rng(0), points, frame)
     flat = Chart((frame,))
     share = np.ones(len(thetas))
-    return [held_out_error(one, points, share) for one in (flat, chart)]
+    return [weighted_error(one, points, share) for one in (flat, chart)]
 
 
 def test_a_turned_banana_is_straightened():

@@ -52,7 +52,7 @@ class Chart(NamedTuple):
 
     def locate(self, theta: Shared) -> tuple[Shared, Shared]:
         """Points in the chart's coordinates, and log volumes there."""
-        log_volumes = 0.0 * theta[:, 0]
+        log_volumes: Shared = 0.0
         for layer in self.layers:
             theta = layer.to_x(theta)
             log_volumes = log_volumes + layer.log_volumes(theta)

@@ -14,7 +14,7 @@ import scipy.sparse.linalg
 from vhmc.core.bend import FAR, MOST, Bend, curve
 
 INFLUENCE = 9.0
-"""Squared errors beyond this a dimension count by their logarithm only."""
+"""Squared errors beyond this a dimension are tamed: three standard deviations."""
 PRINCIPAL = 4
 """Directions of the largest errors, and of the largest third derivatives, that are
 tried beside those of the parameters."""
@@ -35,8 +35,12 @@ class Scores(NamedTuple):
 
 def influence(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
     """Weights under which no error counts for more than three standard deviations."""
-    square = np.sum((grad - x) ** 2, axis=1)
-    return np.minimum(1.0, INFLUENCE * x.shape[1] / np.maximum(square, 1e-12))
+    return capped(np.sum((grad - x) ** 2, axis=1), x.shape[1])
+
+
+def capped(square: np.ndarray, dim: int) -> np.ndarray:
+    """The same from squares of whatever errors, in so many dimensions."""
+    return np.minimum(1.0, INFLUENCE * dim / np.maximum(square, 1e-12))
 
 
 def score_errors(x: np.ndarray, grad: np.ndarray) -> np.ndarray:

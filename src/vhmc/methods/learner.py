@@ -10,15 +10,13 @@ from vhmc.core.fisher_gaussian import refit, stretch, stretch_along
 from vhmc.core.frame import Frame, divergence
 from vhmc.core.residual import Charted, Residual
 from vhmc.methods import residual_fit
-from vhmc.methods.bend_fit import influence
+from vhmc.methods.bend_fit import capped, influence
 from vhmc.methods.residual_fit import Choice, Lessons, Nodes
-from vhmc.methods.straighten import Points, held_out_error, straighten, typicality
+from vhmc.methods.straighten import Points, straighten, typicality, weighted_error
 from vhmc.targets.account import Account
 
 AWAY = "search", "scouting"
 """Phases whose points may be far from the posterior's mass."""
-INFLUENCE = 9.0
-"""Squared residuals beyond this a dimension are capped: three standard deviations."""
 GUARD = 3.0
 """Curvature that is added outside of the taught ball."""
 REACH = 1.2
@@ -117,12 +115,8 @@ class Learner:
             energy = paid.energy[known] - self.chart.locate(theta)[1]
             lost = ~np.isfinite(np.sum(x + grad, axis=1) + energy)
         x[lost], grad[lost], energy[lost] = 0.0, 0.0, np.inf
-        grad -= x
         level = energy - 0.5 * np.sum(x**2, axis=1) - self._origin
-        cap, energy_cap = (
-            np.minimum(1.0, INFLUENCE * dim / np.maximum(square, 1e-12))
-            for square in (np.sum(grad**2, axis=1), level**2)
-        )
+        cap, energy_cap = influence(x, grad), capped(level**2, dim)
         # Only the search goes where the posterior is not. Elsewhere a high energy is
         # news, often of a hole: weights by energy alone would never fill it.
         lowest = energy[~is_search] if not is_search.all() else energy
@@ -132,7 +126,7 @@ class Learner:
         weight = cap * far * np.where(is_search, search, 1.0)
         is_typical = ~is_search & (excess < 5 * dim + 20)
         level[lost] = 0.0
-        return Lessons(x, grad, level, weight, weight * energy_cap, is_typical)
+        return Lessons(x, grad - x, level, weight, weight * energy_cap, is_typical)
 
     def reframe(self, thetas: np.ndarray, grads: np.ndarray) -> None:
         """Refit the chart to states of the chains; `learn(redraw=True)` must follow."""
@@ -166,7 +160,7 @@ class Learner:
         new = straighten(self._rng, points, outer)
         share = typicality(chart, points)
         old_error, new_error = (
-            held_out_error(one, points, share) for one in (chart, new)
+            weighted_error(one, points, share) for one in (chart, new)
         )
         return new if new_error < STRAIGHTER * old_error else chart
 

@@ -50,7 +50,7 @@ def straighten(rng: np.random.Generator, points: Points, frame: Frame) -> Chart:
         return chart
     # The same weights for all charts, or each would be measured on other points.
     share = typicality(chart, out)
-    error = held_out_error(chart, out, share)
+    error = weighted_error(chart, out, share)
     for _ in range(MOST_BENDS):
         if error < STRAIGHT:
             break
@@ -58,7 +58,7 @@ def straighten(rng: np.random.Generator, points: Points, frame: Frame) -> Chart:
         scores = chart.scores(usable.theta, usable.grad)
         bent = chart.then(bend_fit.fit(*scores, chart.directions))
         bent = _whitened(bent, taught)
-        new_error = held_out_error(bent, out, share)
+        new_error = weighted_error(bent, out, share)
         if not new_error < WORTHWHILE * error:
             break
         chart, error = bent, new_error
@@ -73,7 +73,7 @@ def typicality(chart: Chart, points: Points) -> np.ndarray:
     return np.exp(-np.maximum(excess - 1.5 * dim - 3, 0) / (0.5 * dim))
 
 
-def held_out_error(chart: Chart, points: Points, share: np.ndarray) -> float:
+def weighted_error(chart: Chart, points: Points, share: np.ndarray) -> float:
     """Weighted mean of the squared score errors by dimension."""
     errors = bend_fit.score_errors(*chart.scores(points.theta, points.grad))
     return float(share @ errors / share.sum())
