@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import vhmc
 from vhmc.core.bases import Additive
@@ -129,3 +130,48 @@ def test_nodes_are_as_many_as_asked_and_finite():
     assert isinstance(nodes, Nodes)
     assert nodes.directions.shape == (30, 2)
     assert np.isfinite(nodes.directions).all()
+
+
+def wavy_lessons(frequency):
+    """An energy that is a wave along the first axis, and its gradients."""
+    x = np.random.default_rng(3).standard_normal((300, 2))
+    energy = np.cos(frequency * x[:, 0])
+    slope = -frequency * np.sin(frequency * x[:, 0])
+    grad = np.stack([slope, np.zeros(300)], axis=1)
+    ones = np.ones(300)
+    return Lessons(x, grad, energy, ones, ones, ones.astype(bool))
+
+
+@pytest.mark.parametrize(
+    ("frequency", "usual", "chosen"), [(2.0, 40.0, 1.0), (4.0, 0.1, 1.0), (4.0, 1.0, 2)]
+)
+def test_held_out_error_chooses_the_scale_of_the_nodes(
+    monkeypatch, frequency, usual, chosen
+):
+    """From hinges too narrow for a long wave or too wide for a short one."""
+    monkeypatch.setattr(residual_fit, "SHARPNESS", (usual, chosen))
+    rng = np.random.default_rng(1)
+    taught = wavy_lessons(frequency)
+    nodes = residual_fit.place(rng, 400, taught)
+    is_out = residual_fit.hold_out(rng, taught)
+    sharp = residual_fit.sharpen(nodes, taught, is_out)
+    np.testing.assert_allclose(sharp.directions, chosen * nodes.directions)
+    hinges = [np.linalg.norm(n.directions, axis=1) / n.offsets for n in (nodes, sharp)]
+    np.testing.assert_allclose(*hinges)
+
+
+def test_an_error_that_is_small_anyway_leaves_the_usual_scale(monkeypatch):
+    monkeypatch.setattr(residual_fit, "SHARPNESS", (2.0, 1.0, 0.5))
+    rng = np.random.default_rng(0)
+    taught = wavy_lessons(0.6)
+    nodes = residual_fit.place(rng, 400, taught)
+    sharp = residual_fit.sharpen(nodes, taught, residual_fit.hold_out(rng, taught))
+    np.testing.assert_array_equal(sharp.directions, 2 * nodes.directions)
+
+
+def test_the_scale_is_left_alone_where_nothing_can_be_held_out():
+    rng = np.random.default_rng(0)
+    taught = wavy_lessons(1.0)
+    nodes = residual_fit.place(rng, 40, taught)
+    same = residual_fit.sharpen(nodes, taught, np.zeros(300, dtype=bool))
+    np.testing.assert_array_equal(same.directions, nodes.directions)

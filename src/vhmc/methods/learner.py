@@ -168,7 +168,8 @@ class Learner:
         """Fit the network to all that was paid for.
 
         redraw: draw nodes anew; needed after the frame has changed.
-        choose: choose ridge and number of nodes anew, as `redraw` does anyway.
+        choose: choose ridge and number of nodes anew, as `redraw` does anyway, with
+            the nodes' scale.
         """
         if redraw:
             # The constant that a chart leaves between the two energies, about.
@@ -180,17 +181,17 @@ class Learner:
         self._radius = REACH * max(inside, np.sqrt(self.dim))
         if not self._num_features:
             return
+        is_out = residual_fit.hold_out(self._rng, lessons)
         if redraw:
-            self._nodes = residual_fit.place(self._rng, self._num_features, lessons)
+            nodes = residual_fit.place(self._rng, self._num_features, lessons)
+            self._nodes = residual_fit.sharpen(nodes, lessons, is_out)
             self._sums = residual_fit.normal_sums(self._nodes, lessons)
         else:
             new = Lessons(*(rows[self._num_learnt :] for rows in lessons))
             self._sums = self._sums.plus(residual_fit.normal_sums(self._nodes, new))
         self._num_learnt = len(lessons.x)
         if redraw or choose:
-            self.choice = residual_fit.choose(
-                self._rng, self._nodes, lessons, self._sums
-            )
+            self.choice = residual_fit.choose(self._nodes, lessons, self._sums, is_out)
         ridge = max(self.choice.ridge, self._floor)
         self._weights = residual_fit.solve(
             self._sums.equations(), ridge, self.choice.num_features
