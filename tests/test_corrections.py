@@ -11,7 +11,7 @@ from tests.chance import LIMIT, standard_errors
 from vhmc.core.frame import Frame
 from vhmc.methods.learner import Learner
 from vhmc.runs.check import Chosen, check
-from vhmc.runs.corrections import exact_draws, expect
+from vhmc.runs.corrections import best_rung, exact_draws, expect
 from vhmc.runs.frozen import draw
 from vhmc.targets.account import Account
 
@@ -86,6 +86,36 @@ def test_a_perfect_surrogate_needs_no_weights():
     estimate = expect(free, checked, share, share, 4000.0)
     assert set(estimate.kind) == {"draws"}
     np.testing.assert_allclose(estimate.value, free.mean(axis=0))
+
+
+def shifted_check(num_checked, tilt):
+    """Checked draws of a standard normal; the posterior's mean is at `tilt`."""
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((num_checked, 2))
+    chosen = Chosen(theta, np.full(num_checked, 1 / num_checked))
+    target = vhmc.from_jax(lambda t: -0.5 * jnp.sum((t - tilt) ** 2), np.zeros(2))
+    learner = Learner(
+        Account(target, 2 * num_checked), Frame(np.zeros(2), np.eye(2)), 0, rng
+    )
+    free = rng.standard_normal((8000, 2))
+    return check(learner, target.parameters, chosen, np.zeros((0, 2))), free
+
+
+@pytest.mark.parametrize(
+    ("num_checked", "tilt", "rung"),
+    [(400, 0.0, "none"), (400, 0.8, "importance"), (30, 6.0, "none")],
+)
+def test_auto_resamples_only_what_enough_draws_say(num_checked, tilt, rung):
+    """The last: all weight on a draw or two, which look free of noise."""
+    assert best_rung(*shifted_check(num_checked, tilt)) == rung
+
+
+def test_one_draw_with_all_the_weight_is_no_certainty():
+    checked = np.linspace(-2, 2, 20)[:, None]
+    weights = np.eye(20)[-1]
+    free = np.random.default_rng(0).standard_normal((4000, 1))
+    estimate = expect(free, checked, np.full(20, 0.05), weights, 4000.0)
+    assert estimate.error[0] > 1.0
 
 
 @pytest.mark.parametrize("correction", ["none", "importance", "exact", "auto"])

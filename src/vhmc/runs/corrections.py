@@ -13,6 +13,8 @@ from vhmc.runs.frozen import Frozen
 RUN = 10
 """Surrogate transitions between two exact draws, at least."""
 MOST_RUN = 100
+LEAST_EFFECTIVE = 20
+"""Checked draws, counted by their weights, below which resampling is no choice."""
 
 
 class Exact(NamedTuple):
@@ -96,15 +98,22 @@ def best_rung(check: Check, free: np.ndarray) -> str:
     """`none` or `importance`, whichever has the smaller estimated error.
 
     The weights show the bias of the free draws, up to their own noise; resampling
-    removes it at the price of that noise and of far fewer draws.
+    removes it at the price of that noise and of far fewer draws. A handful of draws
+    that carry all the weight shows nothing, its own noise least of all.
     """
+    effective = 1 / np.sum(check.weights**2)
+    if effective < LEAST_EFFECTIVE:
+        return "none"
     scale = free.std(axis=0)
     scaled = (check.theta - free.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
     values = np.concatenate([scaled, (scaled**2 - 1) / 2], axis=1)
     shift, noise = _shift(values, check.share, check.weights)
     bias = np.mean(np.maximum(shift**2 - noise**2, 0.0))
     weighted = check.weights @ values
-    resampling = np.mean(check.weights**2 @ (values - weighted) ** 2)
+    resampling = max(
+        np.mean(check.weights**2 @ (values - weighted) ** 2),
+        np.mean(values.var(axis=0)) / effective,
+    )
     return "importance" if bias > resampling else "none"
 
 
@@ -140,4 +149,8 @@ def _shift(
     influence = weights[:, None] * (values - weighted) - share[:, None] * (
         values - plain
     )
-    return weighted - plain, np.sqrt(np.sum(influence**2, axis=0))
+    # One draw with all the weight has no spread of its own, and yet it is chance.
+    unevenness = np.sum(weights**2) - np.sum(share**2)
+    least = max(unevenness, 0.0) * (share @ (values - plain) ** 2)
+    noise = np.sqrt(np.maximum(np.sum(influence**2, axis=0), least))
+    return weighted - plain, noise

@@ -28,6 +28,8 @@ REPAIR_SHARE = 0.3
 """Of the training calls, kept for draws of the surrogate itself."""
 LAST = 4
 """Rounds whose reports say how well the surrogate does now."""
+LEAST_REPAIRS = 3
+"""Rounds of repair for which training leaves calls even if the budget is small."""
 LEAST_ROUNDS = 8
 """Rounds' worth of calls below which another attempt is not begun."""
 EARLIEST = 8
@@ -170,7 +172,7 @@ class Clock:
 def train(rounds: Rounds, shares: Plan) -> None:
     """Rounds until the surrogate predicts what it has not seen, or calls run out."""
     learner, account = rounds.learner, rounds.learner.account
-    reserve = shares.checking + shares.correcting + int(REPAIR_SHARE * shares.training)
+    reserve = shares.checking + shares.correcting + _repairs(shares)
     total = len(rounds.reports) + max(0, account.left - reserve) // shares.chains
     since = len(rounds.reports)
     while account.left - reserve >= shares.chains:
@@ -192,6 +194,15 @@ def train(rounds: Rounds, shares: Plan) -> None:
             learner.learn(redraw=redraw, choose=count % 8 == 0)
         if count - since >= EARLIEST and _is_easy(rounds):
             return
+
+
+def _repairs(shares: Plan) -> int:
+    """Calls that training leaves for repair: three rounds of it at least, if it can.
+
+    Few lessons leave many holes, so a small budget needs them most.
+    """
+    least = min(LEAST_REPAIRS * 2 * shares.chains, shares.training * 2 // 3)
+    return max(int(REPAIR_SHARE * shares.training), least)
 
 
 def _is_easy(rounds: Rounds) -> bool:

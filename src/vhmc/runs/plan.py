@@ -57,5 +57,5 @@ def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
     hessian = price if price <= (rest - search) // 5 else 0
     settling = min(int(0.15 * rest), 160)
     training = rest - checking - search - hessian - settling
-    chains = 16 if budget >= 400 else 8 if budget >= 100 else 4
+    chains = 16 if budget >= 400 else 8 if budget >= 200 else 4
     return Plan(search, hessian, settling, training, checking, correcting, chains)
