@@ -4,9 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 from vhmc.core.gaussian import gaussian, standard_normal
 from vhmc.diagnostics import quadrature, score_distance
+from vhmc.diagnostics.amari import amari_distance, is_same_twin
+from vhmc.diagnostics.control_variate import zero_variance_mean
 from vhmc.diagnostics.effective_size import bulk_ess, geyer_ess, split_rhat
 
 BOX = quadrature.grid((-9.0, -9.0), (9.0, 9.0), 181)
@@ -102,3 +105,34 @@ def test_empirical_score_distance_estimates_the_expected_one(seed):
     squares = 0.5 * jnp.sum((jax.vmap(jax.grad(SHIFTED))(thetas) - thetas) ** 2, axis=1)
     error = squares.std() / np.sqrt(len(squares))
     assert abs(score_distance.empirical(SHIFTED, thetas, thetas) - expected) < 5 * error
+
+
+def test_amari_distance_ignores_order_sign_and_scale():
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((4, 4))
+    twin = np.diag([1.0, -2.0, 0.5, 3.0]) @ matrix[[2, 0, 3, 1]]
+    assert amari_distance(twin, matrix) == pytest.approx(0, abs=1e-9)
+    assert amari_distance(matrix + 0.3 * rng.standard_normal((4, 4)), matrix) > 0.1
+
+
+def test_twins_are_told_apart():
+    rng = np.random.default_rng(0)
+    matrix = 5 * rng.standard_normal((3, 3))
+    near = matrix + 0.01 * rng.standard_normal((10, 3, 3))
+    turned = np.array([-1.0, 1.0, 1.0])[:, None] * matrix
+    draws = np.concatenate([near, [matrix[[1, 0, 2]], turned]])
+    expected = [True] * 10 + [False] * 2
+    np.testing.assert_array_equal(is_same_twin(draws, matrix), expected)
+
+
+def test_gradients_take_the_chance_out_of_a_mean():
+    """Exactly for a Gaussian; tenfold for a gamma variable of shape 50, on its log."""
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((50, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]]) + 3.0
+    precision = np.linalg.inv(np.array([[1.0, 0.5], [0.5, 4.25]]))
+    found = zero_variance_mean(draws, (draws - 3.0) @ precision)
+    np.testing.assert_allclose(found, 3.0, rtol=1e-10)
+    logs = np.log(rng.gamma(50.0, size=(200, 40)))
+    means = [zero_variance_mean(x[:, None], np.exp(x[:, None]) - 50)[0] for x in logs]
+    assert np.std(means) < 0.2 * np.std(logs.mean(axis=1))
+    assert abs(np.mean(means) - scipy.special.digamma(50)) < 0.005

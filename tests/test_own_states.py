@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vhmc
-from vhmc.bench.folders import find_folder
+from vhmc.data.folders import find_folder
 from vhmc.targets.target import Target
 
 CHANNELS = 3

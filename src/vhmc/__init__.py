@@ -2,9 +2,10 @@
 
 The folders are the layers; each imports from itself and from those listed before it:
 
+- `data`: files of the experiments, found or fetched.
 - `core`, `diagnostics`: nodes, fits, potentials, dynamics, transforms.
 - `targets`: front ends that turn a user's model into a counted, flat target.
-- `methods`: the algorithms.
+- `methods`, `baselines`: the algorithms, and those we compare with.
 - `runs`: chains iterated, costs added up, draws handed back.
 - `models`: the models of the paper.
 - `bench`: posteriors with known moments, and the methods we compare with.
@@ -21,6 +22,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
+from vhmc import baselines
 from vhmc.core.bases import (
     Additive,
     Radial,
@@ -29,6 +31,7 @@ from vhmc.core.bases import (
     radial,
     radial_at,
     softplus,
+    unit_additive,
 )
 from vhmc.core.gaussian import Gaussian, gaussian, standard_normal
 from vhmc.core.hmc import HMC
@@ -74,6 +77,7 @@ __all__ = [
     "Target",
     "Verdict",
     "additive",
+    "baselines",
     "fourier",
     "from_callable",
     "from_jax",
@@ -93,6 +97,7 @@ __all__ = [
     "simplex",
     "softplus",
     "standard_normal",
+    "unit_additive",
     "unit_interval",
     "unit_mass",
 ]

@@ -5,23 +5,18 @@ step and pays for ELBOs of steps that were never made.
 """
 
 import itertools
-from types import ModuleType
 from typing import NamedTuple
 
 import jax
 import numpy as np
 import scipy.optimize
 
+from vhmc.baselines.load_blackjax import load_blackjax
+from vhmc.baselines.random_start import ATTEMPTS, random_start
 from vhmc.targets.target import Target
 
 LINE_SEARCH = 20
 """Calls by which SciPy's last line search may overrun what L-BFGS is allowed."""
-
-SPREAD = 2.0
-"""Half-width of the cube that random starts come from, as in Stan."""
-
-ATTEMPTS = 10
-"""Points tried for one random start before we give up."""
 
 PATHS = 4
 HISTORY = 6
@@ -36,9 +31,7 @@ class Weighted(NamedTuple):
     log_density: np.ndarray
 
 
-def paths_draws(
-    target: Target, rng: np.random.Generator, budget: int
-) -> list[Weighted]:
+def pathfinder(target: Target, rng: np.random.Generator, budget: int) -> list[Weighted]:
     """Draws of the best Gaussian of each path that has one.
 
     At most half the budget goes to the paths and a quarter to their ELBOs.
@@ -161,27 +154,3 @@ def _draw(fit: _Fit, rng: np.random.Generator, number: int) -> Weighted:
         key, number, fit.point.theta, -fit.point.grad, fit.alpha, fit.beta, fit.gamma
     )
     return Weighted(*map(np.asarray, drawn))
-
-
-def random_start(
-    target: Target, rng: np.random.Generator, attempts: int
-) -> np.ndarray | None:
-    """A point around the start with a finite energy and gradient, as Stan finds it."""
-    for _ in range(attempts):
-        theta = target.start + rng.uniform(-SPREAD, SPREAD, target.dim)
-        answer = target.evaluate(theta[None])
-        if np.isfinite(answer.energy[0]) and np.isfinite(answer.grad).all():
-            return theta
-    return None
-
-
-def load_blackjax() -> ModuleType:
-    """BlackJAX, which only Pathfinder and NUTS need."""
-    try:
-        import blackjax
-        import blackjax.optimizers.lbfgs
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Pathfinder and NUTS need BlackJAX: pip install 'vhmc[bench]'"
-        ) from error
-    return blackjax

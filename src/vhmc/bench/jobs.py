@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import jax
 
+from vhmc.baselines.load_blackjax import load_blackjax
 from vhmc.bench.measure import NEED_BLACKJAX, Task, measure
-from vhmc.bench.pathfinder import load_blackjax
 from vhmc.bench.problem import Problem
 from vhmc.bench.rows import Row, append_row, read_rows, start_file
 

@@ -15,9 +15,9 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from vhmc.bench.densities import half_cauchy
-from vhmc.bench.folders import find_folder
 from vhmc.bench.problem import Draws, Problem
 from vhmc.core.transforms import ordered, positive, unit_interval
+from vhmc.data.folders import find_folder
 from vhmc.targets.from_jax import from_jax
 
 JITTER = 1e-10

@@ -6,25 +6,16 @@ is a value: draws of NaN, with a note that says why.
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
-from vhmc._types import Potential
-from vhmc.bench.pathfinder import (
-    ATTEMPTS,
-    LINE_SEARCH,
-    PATHS,
-    Weighted,
-    load_blackjax,
-    paths_draws,
-    random_start,
-)
+from vhmc.baselines.nuts import nuts as baseline_nuts
+from vhmc.baselines.pathfinder import LINE_SEARCH, PATHS, Weighted, pathfinder
 from vhmc.diagnostics.importance import pareto_smooth
 from vhmc.methods.laplace import laplace
-from vhmc.targets.from_jax import TracedTarget
 from vhmc.targets.target import Target
 
 CHAINS, WARMUP = 4, 1000
+NO_START = "no finite start was found"
 
 
 class Rival(NamedTuple):
@@ -71,7 +62,7 @@ def pathfinder_psis(
 ) -> Rival:
     """Multi-path Pathfinder, pooled draws reweighted with what the paths left."""
     before = target.num_evaluations
-    drawn = paths_draws(target, np.random.default_rng(seed), budget)
+    drawn = pathfinder(target, np.random.default_rng(seed), budget)
     if not drawn:
         return _failed(target, before, num_draws, "no path has a finite ELBO")
     share = (budget - (target.num_evaluations - before)) // len(drawn)
@@ -84,43 +75,14 @@ def pathfinder_psis(
 
 
 def nuts(target: Target, budget: int, seed: int, num_draws: int = 4000) -> Rival:
-    """BlackJAX's NUTS with a dense metric: what one pays without a budget.
-
-    Calls are counted from the lengths of the trajectories: chains that run in step
-    would otherwise be charged for the longest.
-    """
+    """BlackJAX's NUTS with a dense metric: what one pays without a budget."""
     del budget
-    blackjax = load_blackjax()
     before = target.num_evaluations
-    rng = np.random.default_rng(seed)
-    found = [random_start(target, rng, ATTEMPTS) for _ in range(CHAINS)]
-    starts = [start for start in found if start is not None]
-    if len(starts) < CHAINS:
-        return _failed(target, before, num_draws, "no finite start was found")
-    log_density = _log_density(target)
-
-    def chain(key, start):
-        key_warmup, key_sample = jax.random.split(key)
-        warmup = blackjax.window_adaptation(
-            blackjax.nuts, log_density, is_mass_matrix_diagonal=False
-        )
-        (state, tuned), warm = warmup.run(key_warmup, start, num_steps=WARMUP)
-        kernel = blackjax.nuts(log_density, **tuned).step
-
-        def step(state, key):
-            state, info = kernel(key, state)
-            return state, (state.position, info.num_integration_steps)
-
-        keys = jax.random.split(key_sample, num_draws // CHAINS)
-        _, (draws, num_steps) = jax.lax.scan(step, state, keys)
-        return draws, warm.info.num_integration_steps.sum() + num_steps.sum()
-
-    keys = jax.random.split(jax.random.key(seed), CHAINS)
-    draws, num_steps = jax.jit(jax.vmap(chain))(keys, np.stack(starts))
-    # One call more a chain, for the energy that its first step starts from.
-    num_chains = int(num_steps.sum()) + CHAINS
-    num_starts = target.num_evaluations - before
-    return Rival(np.asarray(draws).reshape(-1, target.dim), num_starts + num_chains, "")
+    run = baseline_nuts(target, seed, num_draws, WARMUP, CHAINS)
+    if run is None:
+        return _failed(target, before, num_draws, NO_START)
+    draws = run.draws.reshape(-1, target.dim)
+    return Rival(draws, run.num_evaluations, "")
 
 
 def _laplace_draws(
@@ -164,21 +126,3 @@ def _resampled(
 def _failed(target: Target, before: int, num_draws: int, note: str) -> Rival:
     draws = np.full((num_draws, target.dim), np.nan)
     return Rival(draws, target.num_evaluations - before, f"failed: {note}")
-
-
-def _log_density(target: Target) -> Potential:
-    """The log density without its count, whose host calls would slow the chains."""
-    if not isinstance(target, TracedTarget):
-        raise TypeError("nuts needs a target of from_jax")
-    batched = target._batched
-
-    @jax.custom_vjp
-    def log_density(theta):
-        return -batched(theta[None])[0][0]
-
-    def forward(theta):
-        energy, grad = batched(theta[None])
-        return -energy[0], -grad[0]
-
-    log_density.defvjp(forward, lambda grad, cotangent: (cotangent * grad,))
-    return log_density

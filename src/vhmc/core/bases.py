@@ -15,7 +15,7 @@ import jax.scipy as jsp
 from jaxtyping import Array, Float
 
 from vhmc._types import Points, PRNGKey, Vector
-from vhmc.core.gaussian import Gaussian
+from vhmc.core.gaussian import Gaussian, standard_normal
 
 Features = Float[Array, " s"]
 Square = Float[Array, "s s"]
@@ -151,6 +151,14 @@ def additive(
     directions = scale / jnp.sqrt(dim) * normals @ guide.whiten
     offsets = jax.random.normal(key_offsets, (num_features,))
     return Additive(directions, offsets - directions @ guide.mean, activation)
+
+
+def unit_additive(key: PRNGKey, num_features: int, guide: Gaussian) -> Additive:
+    """Additive nodes of unit scale around the origin, wherever the guide is.
+
+    They serve where parameters are of the order of one and chains begin far away.
+    """
+    return additive(key, num_features, standard_normal(guide.mean.shape[0]))
 
 
 def fourier(

@@ -9,11 +9,7 @@ def find_folder(variable: str, name: str, landmark: str) -> Path:
 
     landmark: a file that must be in it.
     """
-    if variable in os.environ:
-        candidates = [Path(os.environ[variable])]
-    else:
-        roots = [Path.cwd(), Path(__file__).resolve().parents[3]]
-        candidates = [root.parent / "shared" / name for root in roots]
+    candidates = candidate_folders(variable, name)
     for candidate in candidates:
         if (candidate / landmark).is_file():
             return candidate
@@ -21,3 +17,11 @@ def find_folder(variable: str, name: str, landmark: str) -> Path:
         f"no {landmark} in {' or '.join(map(str, candidates))}: set {variable} to the "
         f"folder of the {name}"
     )
+
+
+def candidate_folders(variable: str, name: str) -> list[Path]:
+    """Where to look: the variable's folder alone if it is set."""
+    if variable in os.environ:
+        return [Path(os.environ[variable])]
+    roots = [Path.cwd(), Path(__file__).resolve().parents[3]]
+    return [root.parent / "shared" / name for root in roots]

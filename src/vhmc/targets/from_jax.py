@@ -43,6 +43,8 @@ class TracedTarget(Target):
             return -(jnp.asarray(log_density(values), dtype=float) + log_jacobian)
 
         _check_density(log_density, parameters)
+        # Not counted: for loops inside JAX, whose owner then calls `charge`.
+        self.energy = energy
         self._batched = jax.jit(jax.vmap(jax.value_and_grad(energy)))
         self._hessian = jax.jit(jax.hessian(energy))
         self._potential = _counted(energy, self._counter)

@@ -14,10 +14,10 @@ from vhmc.bench.densities import (
     log_normal,
     negative_binomial,
 )
-from vhmc.bench.folders import find_folder
 from vhmc.core.transforms import (
     positive,
 )
+from vhmc.data.folders import find_folder
 
 
 def logistic_a9a() -> Model:

@@ -1,0 +1,1 @@
+"""Data of the experiments: found beside the code, in a cache, or at their origin."""
