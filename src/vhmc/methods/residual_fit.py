@@ -160,15 +160,20 @@ def solve(
     matrix, right = equations
     weights = np.zeros(len(right))
     if num_features:
-        matrix = matrix[:num_features, :num_features].copy()
-        diagonal = np.diag_indices(num_features)
-        matrix[diagonal] += ridge * max(float(matrix[diagonal].mean()), 1e-300)
-        # LAPACK's own pair: scipy.linalg.solve took ten times as long.
-        factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-        weights[:num_features] = scipy.linalg.cho_solve(
-            factor, right[:num_features], check_finite=False
-        )
+        some = matrix[:num_features, :num_features], right[:num_features]
+        scale = max(float(np.diagonal(some[0]).mean()), 1e-300)
+        weights[:num_features] = solve_with(some, ridge * scale)
     return weights
+
+
+def solve_with(equations: tuple[np.ndarray, np.ndarray], ridge: float) -> np.ndarray:
+    """Weights of all nodes, with this number added to the diagonal."""
+    matrix, right = equations
+    matrix = matrix.copy()
+    matrix[np.diag_indices(len(right))] += ridge
+    # LAPACK's own pair: scipy.linalg.solve took ten times as long.
+    factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+    return scipy.linalg.cho_solve(factor, right, check_finite=False)
 
 
 def hold_out(rng: np.random.Generator, lessons: Lessons) -> np.ndarray:
