@@ -1,6 +1,7 @@
 """The first experiment: its model against SciPy, and its folder of results."""
 
 import csv
+import io
 import json
 import math
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from rich.console import Console
 
 from vhmc.diagnostics import quadrature
 from vhmc.experiments.beta_binomial.measure import (
@@ -19,6 +21,7 @@ from vhmc.experiments.beta_binomial.measure import (
 )
 from vhmc.experiments.beta_binomial.run import Settings, run
 from vhmc.experiments.beta_binomial.write import fall, write
+from vhmc.experiments.progress import Progress
 from vhmc.models.beta_binomial import beta_binomial, cancer_mortality, log_rising
 
 
@@ -71,9 +74,13 @@ def test_rising_factorials_keep_their_digits(x, n):
 
 
 @pytest.fixture(scope="module")
-def small():
+def small(tmp_path_factory):
     settings = Settings(nodes=(10, 60), repetitions=3, num_train=800, draws=200)
-    return settings, run(settings)
+    return settings, run(tmp_path_factory.mktemp("small"), settings, silent())
+
+
+def silent():
+    return Progress(Console(file=io.StringIO()), "test")
 
 
 def test_more_nodes_are_closer(small):
@@ -95,7 +102,8 @@ def test_every_evaluation_is_in_the_costs(small):
 
 def test_the_folder_holds_figures_numbers_and_settings(small, tmp_path):
     settings, results = small
-    write(tmp_path, settings, results, seconds=1.0)
+    story = write(tmp_path, settings, results, quick=False)
+    assert story.panels[1].claims[0].status == "held"
     assert {path.name for path in tmp_path.iterdir()} == {
         "contours.png",
         "contours.pdf",
@@ -130,5 +138,5 @@ def test_bad_settings_get_a_sentence(settings, message):
 
 
 @pytest.mark.slow
-def test_by_default_the_divergence_falls_by_two_orders_of_magnitude():
-    assert fall(summarise(run(Settings()).rows)) > 100
+def test_by_default_the_divergence_falls_by_two_orders_of_magnitude(tmp_path):
+    assert fall(summarise(run(tmp_path, Settings(), silent()).rows)) > 100

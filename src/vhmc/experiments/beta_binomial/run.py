@@ -4,20 +4,25 @@ The beta-binomial model of cancer mortality in $x_1 = \mathrm{logit}(m)$,
 $x_2 = \log K$; $\mu_t = 1 - \exp(-t / 200)$ and about 85 % acceptance, as in the paper.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import vhmc
 from vhmc._types import PRNGKey, Vector
 from vhmc.core.bases import additive
 from vhmc.core.gaussian import Gaussian
 from vhmc.diagnostics import quadrature
 from vhmc.experiments.beta_binomial.measure import Exact, exact_posterior, measure
+from vhmc.experiments.parts import Part, run_parts
+from vhmc.experiments.progress import Progress
 from vhmc.methods.laplace import laplace
 from vhmc.methods.schedules import Ramp
 from vhmc.methods.vhmc import VHMC
@@ -82,7 +87,7 @@ class Panel(NamedTuple):
 
     num_features: int
     kl: float
-    log_q: jax.Array
+    log_q: np.ndarray
 
 
 class Results(NamedTuple):
@@ -92,10 +97,11 @@ class Results(NamedTuple):
     panels: list[Panel]
     exact: Exact
     costs: dict[str, int]
+    seconds: float
 
 
-def run(settings: Settings, report: Callable[[int], None] = lambda _: None) -> Results:
-    """Train and measure all repetitions; calls `report` with each number of nodes."""
+def run(folder: Path, settings: Settings, progress: Progress) -> Results:
+    """Train and measure all repetitions, those of an interrupted run included."""
     methods = [settings.method(number) for number in settings.nodes]
     target = beta_binomial()
     start = target.start
@@ -106,31 +112,60 @@ def run(settings: Settings, report: Callable[[int], None] = lambda _: None) -> R
     fitted = laplace(target, start)
     theta = fitted.guide.mean if settings.start is None else jnp.asarray(start)
     exact = exact_posterior()
-
-    rows, panels = [], []
-    for method in methods:
-        report(method.num_features)
-        key = jax.random.fold_in(jax.random.key(settings.seed), method.num_features)
-        key_train, *keys_draw = jax.random.split(key, settings.repetitions + 1)
-        replicas = train_replicas(
-            key_train, method, target, fitted.guide, theta, settings.repetitions
+    parts = [
+        Part(
+            f"{method.num_features} nodes",
+            0.0005 * settings.repetitions * settings.num_train + 8,
+            partial(_part, settings, method, target, fitted.guide, theta, exact),
         )
-        measured = [
-            measure(key_draw, method, replica, exact, settings.draws)
-            for key_draw, replica in zip(keys_draw, replicas, strict=True)
-        ]
-        panels.append(median_panel(replicas, measured, exact))
-        rows += [
-            {"nodes": method.num_features, "repetition": repetition, **numbers}
-            for repetition, numbers in enumerate(measured)
-        ]
-    spent = fitted.num_search + fitted.num_hessian
+        for method in methods
+    ]
+    recorded = {**asdict(settings), "version": vhmc.__version__}
+    done = run_parts(folder, recorded, parts, progress).values()
+    panels = [
+        Panel(int(one["nodes"]), float(one["panel_kl"]), one["log_q"]) for one in done
+    ]
+    rows = [row for one in done for row in json.loads(str(one["rows"]))]
     costs = {
         "search": fitted.num_search,
         "hessian": fitted.num_hessian,
-        "training": target.num_evaluations - spent,
+        "training": sum(int(row["evaluations"]) for row in rows),
     }
-    return Results(rows, panels, exact, costs)
+    seconds = sum(float(one["part_seconds"]) for one in done)
+    return Results(rows, panels, exact, costs, seconds)
+
+
+def _part(
+    settings: Settings,
+    method: VHMC,
+    target: Target,
+    guide: Gaussian,
+    theta: Vector,
+    exact: Exact,
+    share: Callable[[float], None],
+) -> Mapping[str, Any]:
+    """All repetitions at one number of nodes."""
+    key = jax.random.fold_in(jax.random.key(settings.seed), method.num_features)
+    key_train, *keys_draw = jax.random.split(key, settings.repetitions + 1)
+    replicas = train_replicas(
+        key_train, method, target, guide, theta, settings.repetitions
+    )
+    share(0.7)
+    measured = [
+        measure(key_draw, method, replica, exact, settings.draws)
+        for key_draw, replica in zip(keys_draw, replicas, strict=True)
+    ]
+    panel = median_panel(replicas, measured, exact)
+    rows = [
+        {"nodes": method.num_features, "repetition": repetition, **numbers}
+        for repetition, numbers in enumerate(measured)
+    ]
+    return {
+        "rows": json.dumps(rows),
+        "nodes": method.num_features,
+        "panel_kl": panel.kl,
+        "log_q": panel.log_q,
+    }
 
 
 def train_replicas(
@@ -158,4 +193,5 @@ def median_panel(
     middle = order[(len(order) - 1) // 2]
     surrogate = replicas[middle].state.surrogate
     log_q = quadrature.log_probabilities(surrogate, exact.box)
-    return Panel(surrogate.basis.num_features, measured[middle]["kl"], log_q)
+    number = surrogate.basis.num_features
+    return Panel(number, measured[middle]["kl"], np.asarray(log_q))

@@ -1,0 +1,1 @@
+"""Experiment 4: independent component analysis of a magnetoencephalogram."""

@@ -1,0 +1,1 @@
+"""Experiment 3: Bayesian logistic regression on a9a."""

@@ -1,0 +1,1 @@
+"""Experiment 2: Bayesian probit regression."""
