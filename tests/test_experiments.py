@@ -138,42 +138,54 @@ def test_a_clock_stops_a_chain_and_dates_its_draws():
     assert 5 <= len(early) < len(recording.draws)
 
 
-FILES = {
-    "probit": {"rmse.png", "rmse.pdf", "summary.csv"},
-    "logistic": {"errors.png", "errors.pdf"},
-    "ica": {"amari.png", "amari.pdf"},
-}
+class Quick:
+    """One class an experiment, so that they run beside each other."""
+
+    name: str
+    files: frozenset[str]
+
+    def test_the_quick_version_leaves_everything(self, tmp_path):
+        done = call("reproduce", self.name, "--quick", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "quick version" in done.stdout
+        folder = tmp_path / "vhmc-results" / f"{self.name}-quick"
+        common = {"numbers.csv", "run.json", "index.html", "parts"}
+        assert {path.name for path in folder.iterdir()} == self.files | common
+        run = json.loads((folder / "run.json").read_text())
+        assert run["is_quick"]
+        assert {claim["status"] for claim in run["claims"]} <= {
+            "held",
+            "held in part",
+            "not held",
+        }
+        if self.name != "probit":
+            assert run["data"]["kind"].startswith("real")
+            assert len(run["data"]["sha256"]) == 64
+        with (folder / "numbers.csv").open() as file:
+            methods = {row["method"] for row in csv.DictReader(file)}
+        assert len(methods) >= 7
+        page = (folder / "index.html").read_text()
+        assert page.count("The paper:") == len(run["claims"])
+        assert "quick version" in page
+        # The same command again runs nothing, and says so.
+        again = call("reproduce", self.name, "--quick", folder=tmp_path)
+        assert again.returncode == 0
+        assert re.search(r"(\d+) of \1 parts are in", again.stdout)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_the_quick_version_leaves_everything(name, tmp_path):
-    done = call("reproduce", name, "--quick", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "quick version" in done.stdout
-    folder = tmp_path / "vhmc-results" / f"{name}-quick"
-    common = {"numbers.csv", "run.json", "index.html", "parts"}
-    assert {path.name for path in folder.iterdir()} == FILES[name] | common
-    run = json.loads((folder / "run.json").read_text())
-    assert run["is_quick"]
-    assert {claim["status"] for claim in run["claims"]} <= {
-        "held",
-        "held in part",
-        "not held",
-    }
-    if name != "probit":
-        assert run["data"]["kind"].startswith("real")
-        assert len(run["data"]["sha256"]) == 64
-    with (folder / "numbers.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    methods = {row["method"] for row in rows}
-    assert len(methods) >= 7
-    page = (folder / "index.html").read_text()
-    assert page.count("The paper:") == len(run["claims"])
-    assert "quick version" in page
-    # The same command again runs nothing, and says so.
-    again = call("reproduce", name, "--quick", folder=tmp_path)
-    assert again.returncode == 0
-    assert re.search(r"(\d+) of \1 parts are in", again.stdout)
+class TestProbit(Quick):
+    name = "probit"
+    files = frozenset({"rmse.png", "rmse.pdf", "summary.csv"})
+
+
+class TestLogistic(Quick):
+    name = "logistic"
+    files = frozenset({"errors.png", "errors.pdf"})
+
+
+class TestICA(Quick):
+    name = "ica"
+    files = frozenset({"amari.png", "amari.pdf"})
 
 
 def test_quick_and_full_exclude_each_other(tmp_path):

@@ -171,7 +171,8 @@ def _reproduce(
     except (ValueError, OSError, ModuleNotFoundError, RunFailure) as error:
         _fail(error)
     except KeyboardInterrupt:
-        _fail(f"stopped: the same command goes on from {folder}")
+        _say(f"stopped: the same command goes on from {folder}")
+        raise typer.Exit(130) from None
     _tell(story)
     _say(f"{time.perf_counter() - began:.0f} s; figures, numbers and page: {page}")
     return story

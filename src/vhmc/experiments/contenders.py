@@ -193,15 +193,14 @@ def laplace_mass(arena: Arena, size: int, share: Share) -> Outcome:
     return recording, {"evaluations": searched + recording.passes}
 
 
-def nuts(arena: Arena, num_chains: int, share: Share) -> Outcome:
-    """Dense metric, for as many draws as the clock allows.
+def nuts(arena: Arena, share: Share) -> Outcome:
+    """One chain with a dense metric, for as many draws as the clock allows.
 
     BlackJAX adapts in one piece, so draws are dated evenly between the warm-up's share
     of the iterations and the end.
     """
     rng = np.random.default_rng(arena.seed)
-    noise = 0.01 * rng.standard_normal((num_chains, len(arena.start)))
-    starts = arena.start + noise
+    starts = arena.start + 0.01 * rng.standard_normal((1, len(arena.start)))
 
     def drawn(num_draws: int):
         began = time.perf_counter()
@@ -210,15 +209,16 @@ def nuts(arena: Arena, num_chains: int, share: Share) -> Outcome:
         )
         return draws, number, time.perf_counter() - began
 
-    drawn(20)
+    num_draws = 20
+    drawn(num_draws)
     share(0.2)
-    _, _, seconds = drawn(20)
-    allowed = NUTS_WARMUP * (arena.limit / seconds - 1)
-    num_draws = int(np.clip(allowed, 20, 1000))
-    if num_draws > 20:
-        drawn(num_draws)
-    share(0.6)
     draws, number, seconds = drawn(num_draws)
+    allowed = int(NUTS_WARMUP * (arena.limit / seconds - 1))
+    if allowed > num_draws:
+        num_draws = min(allowed, 1000)
+        drawn(num_draws)
+        share(0.6)
+        draws, number, seconds = drawn(num_draws)
     first = NUTS_WARMUP / (NUTS_WARMUP + num_draws)
     dates = seconds * np.linspace(first, 1, num_draws)
     return Recording(np.swapaxes(draws, 0, 1), dates), {

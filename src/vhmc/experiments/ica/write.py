@@ -9,7 +9,7 @@ import numpy as np
 from vhmc.diagnostics.amari import amari_distance
 from vhmc.experiments import output
 from vhmc.experiments.figures import Axes, Curve, curve_panels
-from vhmc.experiments.ica.run import Results, Settings
+from vhmc.experiments.ica.run import FLOOR_DRAWS, Results, Settings
 from vhmc.experiments.page import Claim, Panel, Story, judge
 from vhmc.experiments.parts import costs
 from vhmc.experiments.truth import relative_error
@@ -43,21 +43,21 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
     marks = ["quick version"] if quick else []
     if results.data.kind.isupper():
         marks.append(results.data.kind)
-    floor = "900 independent draws"
+    floor = f"{FLOOR_DRAWS:,} independent draws"
     panels = [
         Axes(
             "Mean: Amari distance of the running average",
             "seconds",
             "Amari distance to the long exact run",
             _curves(results, settings, "amari"),
-            {"Laplace": laplace["amari"], floor: results.floor},
+            {"Laplace": laplace["amari"], floor: results.floor["amari"]},
         ),
         Axes(
             "Covariance",
             "seconds",
             "relative error of the covariance (REC)",
             _curves(results, settings, "rec"),
-            {"Laplace": laplace["rec"]},
+            {"Laplace": laplace["rec"], floor: results.floor["rec"]},
         ),
     ]
     figure = curve_panels(panels, ", ".join(marks))
@@ -75,6 +75,7 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
             "acceptance": results.truth.acceptance,
         },
         "laplace": laplace,
+        "floor_of_independent_draws": {"draws": FLOOR_DRAWS, **results.floor},
         "draws_of_another_twin": {
             name: float(numbers["mixed_share"])
             for name, numbers in results.parts.items()

@@ -179,7 +179,7 @@ def _methods(arena: Arena, settings: Settings) -> dict[str, Callable[[Share], Ou
         },
         f"VHMC, printed update L={middle}": printed,
         "HMC, Laplace mass": partial(contenders.laplace_mass, arena, 5),
-        "NUTS": partial(contenders.nuts, arena, 4),
+        "NUTS": partial(contenders.nuts, arena),
         "Pathfinder": partial(contenders.best_path, arena),
         "vhmc.sample": partial(contenders.default, arena),
     }

@@ -124,6 +124,8 @@ def one_run(
     fitted = laplace(target, target.start)
     paid = fitted.num_search + fitted.num_hessian
     keep("laplace", [paid], [fitted.guide.mean])
+    variances = np.diag(np.linalg.inv(np.asarray(fitted.guide.precision)))
+    numbers["sd"] = np.sqrt(variances)
     share(0.1)
     keep("fixed_form", *_fixed_form(key, model, settings))
     share(0.3)

@@ -21,6 +21,7 @@ NAMES = {
     "laplace": "Laplace",
     "pathfinder": "Pathfinder",
 }
+FLOOR, FLOOR_DRAWS = "1,000 independent draws", 1000
 AGAINST = {"truth": "the true parameter", "exact": "the exact posterior mean"}
 
 
@@ -37,7 +38,7 @@ def write(folder: Path, settings: Settings, runs: list[Numbers], quick: bool) ->
             f"passes over the data (of {settings.num_rows} rows)",
             "RMSE of the estimated mean",
             [_curve(table, name, kind) for name in NAMES],
-            {},
+            {FLOOR: floor(runs)} if kind == "exact" else {},
         )
         for kind, label in AGAINST.items()
     ]
@@ -85,6 +86,12 @@ def write(folder: Path, settings: Settings, runs: list[Numbers], quick: bool) ->
         },
         quick,
     )
+
+
+def floor(runs: list[Numbers]) -> float:
+    """Error of the mean of independent draws, by Laplace's standard deviations."""
+    spreads = [np.sqrt(np.mean(one["sd"] ** 2)) for one in runs]
+    return float(np.median(spreads)) / FLOOR_DRAWS**0.5
 
 
 def _rows(number: int, one: Numbers) -> list[dict[str, Any]]:
