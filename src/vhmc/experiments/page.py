@@ -1,6 +1,7 @@
 """One page a person can read: each figure beside what the paper says about it."""
 
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,6 +60,11 @@ def judge(holds: Sequence[bool]) -> str:
     if all(holds):
         return HELD
     return IN_PART if any(holds) else NOT_HELD
+
+
+def shown(value: float, form: str) -> str:
+    """A number for a table; what is not known was not done in time."""
+    return format(value, form) if math.isfinite(value) else "not done"
 
 
 def write_page(path: Path, stories: Sequence[Story]) -> Path:

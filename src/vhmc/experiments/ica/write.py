@@ -10,7 +10,7 @@ from vhmc.diagnostics.amari import amari_distance
 from vhmc.experiments import output
 from vhmc.experiments.figures import Axes, Curve, curve_panels
 from vhmc.experiments.ica.run import FLOOR_DRAWS, Results, Settings
-from vhmc.experiments.page import Claim, Panel, Story, judge
+from vhmc.experiments.page import Claim, Panel, Story, judge, shown
 from vhmc.experiments.parts import costs
 from vhmc.experiments.truth import relative_error
 
@@ -196,9 +196,9 @@ def _printed(name: str, results: Results) -> dict[str, str]:
     numbers = results.parts[name]
     return {
         "method": name,
-        "Amari distance at the end": f"{float(numbers['amari'][-1]):.3g}",
-        "REC at the end": f"{float(numbers['rec'][-1]):.3g}",
-        "variance, widest direction": f"{float(numbers['wide_share']):.2f}",
+        "Amari distance at the end": shown(float(numbers["amari"][-1]), ".3g"),
+        "REC at the end": shown(float(numbers["rec"][-1]), ".3g"),
+        "variance, widest direction": shown(float(numbers["wide_share"]), ".2f"),
         "draws averaged": f"{int(numbers['counts'][-1])}",
-        "of another twin": f"{float(numbers['mixed_share']):.1%}",
+        "of another twin": shown(float(numbers["mixed_share"]), ".1%"),
     }

@@ -9,7 +9,7 @@ import numpy as np
 from vhmc.experiments import output
 from vhmc.experiments.figures import Axes, Curve, scatter_grid
 from vhmc.experiments.logistic.run import Results, Settings, errors
-from vhmc.experiments.page import Claim, Panel, Story, judge
+from vhmc.experiments.page import Claim, Panel, Story, judge, shown
 from vhmc.experiments.parts import costs
 from vhmc.experiments.truth import Truth, covariance_of, relative_error
 
@@ -284,9 +284,9 @@ def _printed(row: dict[str, Any]) -> dict[str, str]:
     return {
         "method": f"{row['method']} {row['setting']}".strip(),
         "limit": f"{row['limit']:g} s",
-        "REM": f"{row['rem']:.2g}",
-        "REC": f"{row['rec']:.2g}",
-        "ESS a second": _short(row["ess_per_second"]),
+        "REM": shown(row["rem"], ".2g"),
+        "REC": shown(row["rec"], ".2g"),
+        "ESS a second": shown(row["ess_per_second"], ".0f"),
         "draws": f"{row['num_draws']}",
         "training": f"{row['training_seconds']:.1f} s"
         if np.isfinite(row["training_seconds"])
