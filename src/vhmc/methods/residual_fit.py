@@ -56,6 +56,15 @@ class Nodes(NamedTuple):
         """Derivatives of the activations, one row a point."""
         return expit(x @ self.directions.T + self.offsets)
 
+    def normal_terms(
+        self, x: np.ndarray, grad: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Matrix and right side of the gradients alone, in Hadamard form."""
+        slopes = self.slopes(x)
+        matrix = slopes.T @ slopes
+        matrix *= self.directions @ self.directions.T
+        return matrix, np.sum(slopes * (grad @ self.directions.T), axis=0)
+
     def first(self, number: int) -> "Nodes":
         """That many of them."""
         return Nodes(self.directions[:number], self.offsets[:number])

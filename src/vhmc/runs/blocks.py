@@ -8,7 +8,6 @@ of the last block, which is all that differs from the printed algorithm.
 """
 
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -37,7 +36,6 @@ class BlockTrained(NamedTuple):
     """The surrogate, where its chain stands, and all that was paid for.
 
     surrogate: nodes and weights.
-    kernel: with its step as it was at the end.
     states, times: of the chain after every proposal, and seconds since the start.
     theta, grad: accepted states and the true gradients there.
     acceptance: share of the proposals that were accepted.
@@ -45,7 +43,6 @@ class BlockTrained(NamedTuple):
     """
 
     surrogate: Surrogate
-    kernel: HMC
     states: np.ndarray
     times: np.ndarray
     theta: np.ndarray
@@ -61,12 +58,10 @@ def train_in_blocks(
     theta: Vector,
     guide: Gaussian,
     kernel: HMC,
-    report: Callable[[int], None] = lambda _: None,
 ) -> BlockTrained:
     """Train for `method.num_train` proposals.
 
     kernel: its step is kept as it is.
-    report: is called with the proposals made so far.
     """
     key_nodes, key_moves = jax.random.split(key)
     basis = method.nodes(key_nodes, method.num_features, guide)
@@ -79,7 +74,6 @@ def train_in_blocks(
     surrogate = Surrogate(basis, jnp.zeros(method.num_features))
     gram = np.zeros((method.num_features, method.num_features))
     moment = np.zeros(method.num_features)
-    products = nodes.directions @ nodes.directions.T
 
     seconds = dict.fromkeys(("moving", "evaluating", "solving"), 0.0)
     thetas: list[np.ndarray] = []
@@ -105,7 +99,6 @@ def train_in_blocks(
         chain.append(states)
         times += [time.perf_counter() - start] * CHUNK
         num_done += CHUNK
-        report(num_done)
         seconds["moving"] += time.perf_counter() - began
         if num_done < min(next_solve, method.num_train):
             continue
@@ -120,16 +113,15 @@ def train_in_blocks(
         grads.append(grad)
         seconds["evaluating"] += time.perf_counter() - began
         began = time.perf_counter()
-        slopes = nodes.slopes(new[known])
-        gram += (slopes.T @ slopes) * products
-        moment += np.sum(slopes * (grad[known] @ nodes.directions.T), axis=0)
+        more_gram, more_moment = nodes.normal_terms(new[known], grad[known])
+        gram += more_gram
+        moment += more_moment
         weights = residual_fit.solve_with((gram, moment), ridge)
         surrogate = Surrogate(basis, jnp.asarray(weights))
         seconds["solving"] += time.perf_counter() - began
     theta_rows = np.concatenate(thetas) if thetas else np.zeros((0, target.dim))
     return BlockTrained(
         surrogate,
-        kernel,
         np.concatenate(chain),
         np.array(times),
         theta_rows,

@@ -204,10 +204,8 @@ def _vhmc(key, model: RowModel, fitted: Laplace, settings: Settings):
 def _surrogate(basis, thetas: np.ndarray, grads: np.ndarray, ridge: float) -> Surrogate:
     """The minimiser that the online update reaches after these gradients."""
     nodes = Nodes(np.asarray(basis.directions), np.asarray(basis.offsets))
-    slopes = nodes.slopes(thetas)
-    gram = (slopes.T @ slopes) * (nodes.directions @ nodes.directions.T)
-    moment = np.sum(slopes * (grads @ nodes.directions.T), axis=0)
-    return Surrogate(basis, jnp.asarray(solve_with((gram, moment), ridge)))
+    weights = solve_with(nodes.normal_terms(thetas, grads), ridge)
+    return Surrogate(basis, jnp.asarray(weights))
 
 
 def _hmc(key, model: RowModel, fitted: Laplace, settings: Settings):
