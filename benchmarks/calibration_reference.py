@@ -286,7 +286,7 @@ def best_start(target):
     rng = np.random.default_rng(SEED)
 
     def energy_and_grad(theta):
-        energy, grad = target.evaluate(theta[None])
+        energy, grad, _ = target.evaluate(theta[None])
         if not (np.isfinite(energy[0]) and np.isfinite(grad).all()):
             return 1e10, np.zeros(target.dim)
         return energy[0], grad[0]

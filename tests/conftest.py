@@ -2,6 +2,7 @@
 
 import os
 
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -15,3 +16,11 @@ install_import_hook("vhmc", f"{shape_checks.__name__}.checked")
 def seed() -> int:
     """Zero unless the environment says otherwise; a release runs many."""
     return int(os.environ.get("VHMC_TEST_SEED", "0"))
+
+
+@pytest.fixture
+def no_shape_checks():
+    """As a user has it: the run-time checks of the tests would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -8,6 +8,7 @@ import pytest
 
 import vhmc
 from tests.chance import LIMIT, standard_errors
+from vhmc.core.chart import Chart
 from vhmc.core.frame import Frame
 from vhmc.methods.learner import Learner
 from vhmc.runs.check import Chosen, check
@@ -30,7 +31,7 @@ def bad_learner(budget):
     account = Account(skewed(), budget)
     account.evaluate(np.zeros((1, 2)), "search")
     frame = Frame(np.array([-0.3, 0.0]), np.diag([1.0, 1.3]))
-    return Learner(account, frame, 0, np.random.default_rng(0))
+    return Learner(account, Chart((frame,)), 0, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,10 @@ def shifted_check(num_checked, tilt):
     chosen = Chosen(theta, np.full(num_checked, 1 / num_checked))
     target = vhmc.from_jax(lambda t: -0.5 * jnp.sum((t - tilt) ** 2), np.zeros(2))
     learner = Learner(
-        Account(target, 2 * num_checked), Frame(np.zeros(2), np.eye(2)), 0, rng
+        Account(target, 2 * num_checked),
+        Chart((Frame(np.zeros(2), np.eye(2)),)),
+        0,
+        rng,
     )
     free = rng.standard_normal((8000, 2))
     return check(learner, target.parameters, chosen, np.zeros((0, 2))), free

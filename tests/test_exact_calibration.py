@@ -12,6 +12,7 @@ import scipy.stats
 from scipy.special import expit
 
 import vhmc
+from vhmc.core.chart import Chart
 from vhmc.core.frame import Frame
 from vhmc.methods.learner import Learner
 from vhmc.runs.check import Chosen, check
@@ -59,7 +60,7 @@ def ranks(model, rung, num_replicates, seed):
         truth, value_and_grad = model(rng)
         account = Account(vhmc.from_callable(value_and_grad, 2), 10**6)
         account.evaluate(np.zeros((1, 2)), "search")
-        learner = Learner(account, WRONG, 0, rng)
+        learner = Learner(account, Chart((WRONG,)), 0, rng)
         frozen = draw(rng, learner.residual(), np.zeros((8, 2)), 0.8, 50)
         free = learner.chart.to_theta(frozen.x.reshape(-1, 2))
         if rung == "none":

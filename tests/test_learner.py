@@ -7,6 +7,7 @@ import pytest
 
 import vhmc
 from vhmc.core.bases import Additive
+from vhmc.core.chart import Chart
 from vhmc.core.frame import Frame
 from vhmc.methods import residual_fit
 from vhmc.methods.learner import Learner
@@ -71,7 +72,9 @@ def taught_learner(num_features=50):
     rng = np.random.default_rng(0)
     account = Account(target, 500)
     account.evaluate(rng.standard_normal((120, 3)), "training")
-    learner = Learner(account, Frame(np.zeros(3), np.eye(3)), num_features, rng)
+    learner = Learner(
+        account, Chart((Frame(np.zeros(3), np.eye(3)),)), num_features, rng
+    )
     learner.learn(redraw=True)
     return learner
 

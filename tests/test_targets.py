@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -210,14 +209,6 @@ def test_bad_input_costs_nothing_and_gets_a_sentence(make, message):
         make()
 
 
-@pytest.fixture
-def no_shape_checks():
-    """As a user has it: the run-time checks of the tests would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
@@ -231,21 +222,6 @@ def no_shape_checks():
 def test_constraints_of_the_wrong_type_get_a_sentence(constraints, message):
     with pytest.raises(ValueError, match=message):
         vhmc.from_jax(lambda p: p["x"], {"x": 1.0}, constraints)
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ((0.0, np.zeros(3)), r"gradient must have shape \(2,\), got \(3,\)"),
-        ((np.zeros(2), np.zeros(2)), r"must be one number, got shape \(2,\)"),
-        (1.0, "must return the log density and its gradient"),
-    ],
-)
-def test_bad_answers_of_a_model_get_a_sentence(answer, message):
-    target = vhmc.from_callable(lambda theta: answer, 2)
-    with pytest.raises(ValueError, match=message):
-        target.evaluate(np.zeros((1, 2)))
-    assert target.num_evaluations == 1
 
 
 def test_points_of_the_wrong_shape():

@@ -50,13 +50,18 @@ from vhmc.methods.schedules import Ramp
 from vhmc.methods.vhmc import VHMC
 from vhmc.runs.chains import run_chains
 from vhmc.runs.default import sample
+from vhmc.runs.log_density import LogDensity
 from vhmc.runs.paper import sample_paper
 from vhmc.runs.plan import Plan, plan
 from vhmc.runs.posterior import Posterior
-from vhmc.runs.training import RunFailure
 from vhmc.runs.verdict import Verdict
+from vhmc.targets.account import RunFailure
 from vhmc.targets.from_callable import from_callable
 from vhmc.targets.from_jax import from_jax
+from vhmc.targets.from_numpyro import from_numpyro
+from vhmc.targets.from_pymc import from_pymc
+from vhmc.targets.from_umbridge import from_umbridge
+from vhmc.targets.stan.from_stan import from_stan
 from vhmc.targets.target import Target
 
 __version__ = metadata.version("vhmc")
@@ -67,6 +72,7 @@ __all__ = [
     "Additive",
     "Blend",
     "Gaussian",
+    "LogDensity",
     "Mass",
     "Plan",
     "Posterior",
@@ -81,6 +87,10 @@ __all__ = [
     "fourier",
     "from_callable",
     "from_jax",
+    "from_numpyro",
+    "from_pymc",
+    "from_stan",
+    "from_umbridge",
     "gaussian",
     "interval",
     "laplace",

@@ -147,7 +147,7 @@ def _reproduce(
 
     from vhmc.experiments.page import write_page
     from vhmc.experiments.progress import Progress
-    from vhmc.runs.training import RunFailure
+    from vhmc.targets.account import RunFailure
 
     if quick and full:
         _fail("--quick and --full exclude each other")

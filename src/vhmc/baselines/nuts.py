@@ -10,8 +10,8 @@ import numpy as np
 from vhmc._types import Potential
 from vhmc.baselines.load_blackjax import load_blackjax
 from vhmc.baselines.random_start import ATTEMPTS, random_start
-from vhmc.targets.from_jax import TracedTarget
 from vhmc.targets.target import Target
+from vhmc.targets.traced import TracedTarget
 
 
 class NUTS(NamedTuple):

@@ -12,7 +12,7 @@ from vhmc.bench import rivals
 from vhmc.bench.problem import Problem, errors
 from vhmc.bench.rows import Row, one_line
 from vhmc.runs.default import sample
-from vhmc.targets.target import Evaluations, Target
+from vhmc.targets.target import Answers, Target
 
 
 class TimedTarget(Target):
@@ -21,10 +21,10 @@ class TimedTarget(Target):
     def __init__(self, target: Target):
         super().__init__(target.parameters)
         self._counter = target._counter
-        self.target = target
+        self.target, self.route, self.price = target, target.route, target.price
         self.seconds = 0.0
 
-    def _evaluate(self, thetas: np.ndarray) -> Evaluations:
+    def _evaluate(self, thetas: np.ndarray) -> Answers:
         began = time.perf_counter()
         try:
             return self.target._evaluate(thetas)

@@ -66,6 +66,13 @@ class Chart(NamedTuple):
         return Chart((*self.layers, layer))
 
     @property
+    def first(self) -> Frame:
+        """The outermost layer, which is always a frame."""
+        layer = self.layers[0]
+        assert isinstance(layer, Frame)
+        return layer
+
+    @property
     def directions(self) -> np.ndarray:
         """Unit vectors along which single parameters grow, one a row.
 

@@ -90,10 +90,10 @@ class _Found(NamedTuple):
 
 def _search(target: Target, start: np.ndarray, max_evaluations: int) -> _Found:
     first = target.evaluate(start[None])
-    if not (np.isfinite(first.energy[0]) and np.isfinite(first.grad).all()):
+    if first.reason[0]:
         raise ValueError(
-            "the log density and its gradient must be finite at the start, "
-            f"got {-first.energy[0]} and {-first.grad[0]} at {start}"
+            "the log density and its gradient must be finite at the start "
+            f"{start}: {first.reason[0]}"
         )
     begin = target.num_evaluations - 1
     here = _Found(start, float(first.energy[0]), first.grad[0], ())

@@ -40,7 +40,7 @@ class Learner:
     """The surrogate of a run, refitted to everything in the account.
 
     account: what was paid for.
-    frame: whitened coordinates to begin with.
+    chart: whitened coordinates to begin with.
     num_features: nodes of the network, at most; none leaves the Gaussian.
     rng: places the nodes and splits the data.
     """
@@ -48,16 +48,16 @@ class Learner:
     def __init__(
         self,
         account: Account,
-        frame: Frame,
+        chart: Chart,
         num_features: int,
         rng: np.random.Generator,
     ):
         self.account, self._rng = account, rng
-        self.chart = Chart((frame,))
+        self.chart = chart
         self.choice = Choice(1.0, 0, np.inf)
         self._num_features = num_features
         self._nodes = Nodes(
-            np.zeros((num_features, len(frame.mean))), np.zeros(num_features)
+            np.zeros((num_features, account.target.dim)), np.zeros(num_features)
         )
         self._weights = np.zeros(num_features)
         self._radius = np.inf
@@ -202,6 +202,8 @@ class Learner:
 
         log_weights: surrogate energies less true ones at draws of the surrogate.
         """
+        if not len(log_weights):
+            return
         depth = np.median(log_weights) - log_weights
         is_deep = ~(depth < HOLE)
         self._floor *= 10.0 if is_deep.mean() > MOST_IN_HOLES else 0.8

@@ -8,7 +8,7 @@ import scipy.optimize
 from vhmc.core.frame import Frame, frame_from_precision
 from vhmc.methods.descents import Descent, descend
 from vhmc.methods.laplace import repair
-from vhmc.targets.account import Account
+from vhmc.targets.account import Account, most_common
 
 MOST_STARTS = 8
 FIRST_LEG = 20
@@ -45,16 +45,22 @@ class Located(NamedTuple):
 
 
 def locate(
-    account: Account, rng: np.random.Generator, allowance: int, with_hessian: bool
+    account: Account,
+    rng: np.random.Generator,
+    allowance: int,
+    with_hessian: bool,
+    origin: np.ndarray | None = None,
 ) -> Located:
     """Descend from several starts and measure the curvature at the best end.
 
     allowance: calls of the model for the descents.
     with_hessian: whether the curvature may be paid for, too.
+    origin: the first start; the target's own unless given.
     """
     target = account.target
+    origin = target.start if origin is None else origin
     num_starts = int(np.clip(allowance // (2 * FIRST_LEG), 1, MOST_STARTS))
-    descents = [Descent(start) for start in starts(target.start, num_starts, rng)]
+    descents = [Descent(start) for start in starts(origin, num_starts, rng)]
     try:
         # Three calls are for Newton's steps after the Hessian.
         limit = account.left - allowance + (NEWTON_STEPS if with_hessian else 0)
@@ -69,7 +75,8 @@ def locate(
         if not np.isfinite(best[0].energy):
             raise ValueError(
                 "the log density or its gradient is not finite at the start "
-                f"{target.parameters.start} and around it: give other initial values"
+                f"{origin} and around it "
+                f"({most_common(account.paid.reason)}): give other initial values"
             )
         best = [descent for descent in best if np.isfinite(descent.energy)]
         descend(best, evaluate, remaining // len(best), is_finished)
@@ -117,7 +124,10 @@ def first_frame(
     if not with_hessian:
         return path_frame(descent.path), True
     hessian = account.hessian(theta, "hessian")
-    if not np.isfinite(hessian).all() or not np.abs(hessian).max() > 0:
+    if not np.isfinite(hessian).all():
+        # The model failed next to the end, which says nothing of the end itself.
+        return path_frame(descent.path), True
+    if not np.abs(hessian).max() > 0:
         return path_frame(descent.path), False
     precision, repairs = repair(hessian)
     frame = frame_from_precision(theta, precision)

@@ -10,7 +10,7 @@ from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.diagnostics.importance import normalised
 from vhmc.methods.learner import AWAY, HOLE, Learner
 from vhmc.methods.proposals import Wander, fresh_key, shoot, wander
-from vhmc.targets.parameters import Parameters
+from vhmc.targets.space import Space
 
 WANTED = 0.85
 """Acceptance on the surrogate that the step size aims at."""
@@ -36,6 +36,10 @@ class Report(NamedTuple):
     excess: float
     surrogate: float
     score_error: float
+
+
+def _mean(shares: np.ndarray) -> float:
+    return float(shares.mean()) if len(shares) else 0.0
 
 
 class States(NamedTuple):
@@ -71,7 +75,7 @@ class Rounds:
         learner: Learner,
         num_chains: int,
         rng: np.random.Generator,
-        parameters: Parameters,
+        parameters: Space,
     ):
         self.learner, self._rng, self._parameters = learner, rng, parameters
         self.step_size = learner.dim**-0.25
@@ -176,15 +180,19 @@ class Rounds:
         self._visited.append(self.states)
 
         log_weights = guessed - answer.energy
+        # A model that fails here and there says nothing of the surrogate.
+        explores, shoots, audits = (
+            kind & answer.is_answered for kind in (explores, shoots, audits)
+        )
         learner.mind_holes(log_weights[explores])
         known = np.isfinite(answer.energy)
         errors = learner.score_errors(proposed[known], answer.grad[known])
         report = Report(
-            explorers=float(accept_prob[explores].mean()),
-            shooters=float(accept_prob[shoots].mean()),
-            excess=float(
-                np.max(log_weights[audits]) - np.median(log_weights[explores])
-            ),
+            explorers=_mean(accept_prob[explores]),
+            shooters=_mean(accept_prob[shoots]),
+            excess=float(np.max(log_weights[audits]) - np.median(log_weights[explores]))
+            if audits.any() and explores.any()
+            else -np.inf,
             surrogate=float(np.asarray(walk.acceptance)[~audits].mean()),
             score_error=float(np.median(np.mean(errors**2, axis=1)))
             if known.any()
@@ -230,13 +238,15 @@ class Rounds:
         thetas = np.concatenate([own, self.hot_draws(num_hot)])
         answer = learner.account.evaluate(thetas, "repair")
         log_weights = (learner.energies(thetas) - answer.energy)[: len(own)]
+        answered = answer.is_answered[: len(own)]
         # The special ones stand for themselves alone, the others for all the rest.
         share = np.ones(len(own))
         share[len(special) :] = len(others) / max(1, len(own) - len(special))
         own_answer = answer.energy[: len(own)], answer.grad[: len(own)]
         self.restart(own, *own_answer, share)
         # The special ones were looked for where holes are: they are no fair sample.
-        learner.mind_holes(log_weights[len(special) :])
+        learner.mind_holes(log_weights[len(special) :][answered[len(special) :]])
+        log_weights = log_weights[answered]
         return not bool(np.any(~(log_weights > np.median(log_weights) - HOLE)))
 
     def restart(

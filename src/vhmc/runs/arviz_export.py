@@ -8,17 +8,18 @@ from vhmc import _arviz
 
 
 def to_arviz(
-    posterior: dict[str, np.ndarray],
-    sample_stats: dict[str, np.ndarray],
+    groups: dict[str, dict[str, np.ndarray]],
     attributes: dict[str, Any],
+    dims: dict[str, list[str]],
+    coords: dict[str, Any],
 ) -> Any:
-    """Draws and statistics of shape (chain, draw, ...) as ArviZ's container."""
+    """Arrays of shape (chain, draw, ...) by group as ArviZ's container."""
     az = _arviz.load()
-    groups = {"posterior": posterior, "sample_stats": sample_stats}
+    groups = {name: values for name, values in groups.items() if values}
     if int(az.__version__.split(".")[0]) < 1:
-        data = az.from_dict(posterior=posterior, sample_stats=sample_stats)
+        data = az.from_dict(**groups, coords=coords, dims=dims)
     else:
-        data = az.from_dict(groups)
+        data = az.from_dict(groups, coords=coords, dims=dims)
     data.attrs.update(attributes)
     for name in groups:
         data[name].attrs.update(attributes)

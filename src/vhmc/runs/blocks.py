@@ -136,7 +136,7 @@ def _evaluate(target: Target, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarra
         target.evaluate(thetas[begin : begin + BATCH])
         for begin in range(0, len(thetas), BATCH)
     ]
-    energies, grads = zip(*parts, strict=True)
+    energies, grads, _ = zip(*parts, strict=True)
     return np.concatenate(energies), np.concatenate(grads)
 
 

@@ -12,7 +12,7 @@ from vhmc.diagnostics.importance import (
 )
 from vhmc.methods.learner import HOLE, Learner
 from vhmc.methods.rounds import audit_temperature
-from vhmc.targets.parameters import Parameters
+from vhmc.targets.space import Space
 
 LEVERAGE_SHARE = 0.4
 """Of the checked draws, chosen by what they contribute to a standard deviation."""
@@ -78,7 +78,7 @@ class Check(NamedTuple):
 
 
 def choose(
-    rng: np.random.Generator, parameters: Parameters, draws: np.ndarray, number: int
+    rng: np.random.Generator, parameters: Space, draws: np.ndarray, number: int
 ) -> Chosen:
     """Choose draws to check: some at random, some by what hangs on them.
 
@@ -101,7 +101,7 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def check(
-    learner: Learner, parameters: Parameters, chosen: Chosen, hot: np.ndarray
+    learner: Learner, parameters: Space, chosen: Chosen, hot: np.ndarray
 ) -> Check:
     """Pay for the truth at draws of the surrogate and of the heated one.
 
@@ -109,9 +109,13 @@ def check(
     """
     draws, share = chosen
     answer = learner.account.evaluate(np.concatenate([draws, hot]), "checking")
-    energy, grad = (rows[: len(draws)] for rows in answer)
+    # Where the model failed nothing was checked; the verdict counts that apart.
+    own, others = np.split(answer.is_answered, [len(draws)])
+    own = own if own.any() else ~own
+    wide = _wide_efficiency(learner, hot[others], answer.energy[len(draws) :][others])
+    energy, grad = answer.energy[: len(draws)][own], answer.grad[: len(draws)][own]
+    draws, share = draws[own], share[own] / share[own].sum()
     raw = learner.energies(draws) - energy
-    wide = _wide_efficiency(learner, hot, answer.energy[len(draws) :])
     known = np.isfinite(energy)
     if not known.any():
         return Check(

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vhmc.core.chart import Chart
+from vhmc.core.residual import Charted
 from vhmc.methods.learner import AWAY, Learner, default_num_features
 from vhmc.methods.locate import Located, locate
 from vhmc.methods.rounds import Rounds
@@ -14,9 +16,11 @@ from vhmc.methods.settle import settle
 from vhmc.runs.check import Check, check, choose
 from vhmc.runs.corrections import best_rung, exact_draws, importance_draws
 from vhmc.runs.frozen import Frozen, draw, some_draws
+from vhmc.runs.log_density import LogDensity
 from vhmc.runs.plan import Plan, plan
 from vhmc.runs.posterior import Posterior
 from vhmc.runs.verdict import RANKS, Verdict, judge, mode_concerns
+from vhmc.runs.warm_start import located_at, old_surrogate, try_old
 from vhmc.targets.account import Account
 from vhmc.targets.target import Target
 
@@ -48,6 +52,7 @@ def sample(
     correction: str = "auto",
     seed: int = 0,
     num_features: int | None = None,
+    warm_start: Posterior | LogDensity | None = None,
 ) -> Posterior:
     """Sample a posterior within a budget of calls of the model.
 
@@ -63,8 +68,13 @@ def sample(
     seed: of all random numbers of the run.
     num_features: nodes of the network, at most; 0 leaves the Gaussian of least Fisher
         divergence.
+    warm_start: a posterior of a related model (new data, another prior), or its
+        surrogate. If the model confirms at a few of its draws that the posterior is
+        there, its coordinates are used and nothing is searched for, other modes
+        neither; if not, the search begins where it was.
     """
     shares = plan(target, budget, correction)
+    old = None if warm_start is None else old_surrogate(warm_start, target)
     for name, number, least in (("draws", draws, 4), ("chains", chains, 1)):
         if number < least:
             raise ValueError(f"{name} must be at least {least}, got {number}")
@@ -74,11 +84,10 @@ def sample(
     account = Account(target, budget)
     clock = Clock()
 
-    located = locate(account, rng, shares.search, shares.hessian > 0)
+    chart, located = _begin(account, rng, shares, old)
     clock.lap("search")
     size = default_num_features(target.dim) if num_features is None else num_features
-    frame = settle(account, located, rng, shares.settling, shares.chains)
-    learner = Learner(account, frame, size, rng)
+    learner = Learner(account, chart, size, rng)
     rounds = Rounds(learner, shares.chains, rng, target.parameters)
     learner.learn(redraw=True)
     attempts: list[Attempt] = []
@@ -124,7 +133,7 @@ def sample(
         stats={"surrogate_lp": -energies.reshape(unconstrained.shape[:2])},
         costs=account.costs,
         seconds=clock.seconds,
-        surrogate=learner.potential,
+        surrogate=LogDensity(learner.potential),
         warnings=verdict.reasons,
         verdict=verdict,
         correction=rung,
@@ -132,6 +141,21 @@ def sample(
         free=free,
         paid=account.paid,
     )
+
+
+def _begin(
+    account: Account, rng: np.random.Generator, shares: Plan, old: Charted | None
+) -> tuple[Chart, Located]:
+    """Where the posterior is, by an old surrogate or by a search."""
+    origin = account.target.start
+    if old is not None:
+        chart, thetas = try_old(account, rng, old, 2 * shares.chains)
+        if chart is not None:
+            return chart, located_at(account.paid, chart)
+        origin = np.mean(thetas, axis=0)
+    located = locate(account, rng, shares.search, shares.hessian > 0, origin)
+    frame = settle(account, located, rng, shares.settling, shares.chains)
+    return Chart((frame,)), located
 
 
 class Attempt(NamedTuple):

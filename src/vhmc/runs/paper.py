@@ -16,8 +16,10 @@ from vhmc.methods.step_size import find_step_size
 from vhmc.methods.vhmc import VHMC
 from vhmc.runs.chains import run_chains
 from vhmc.runs.doubts import doubts
+from vhmc.runs.log_density import LogDensity
 from vhmc.runs.posterior import Posterior
-from vhmc.runs.training import RunFailure, Trained, train
+from vhmc.runs.training import Trained, train
+from vhmc.targets.account import RunFailure
 from vhmc.targets.target import Target
 
 TUNING_CHAINS = 16
@@ -61,7 +63,7 @@ def sample_paper(
     one_replica = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
     (trained,) = train(key_train[None], method, target, one_replica)
     if trained.failure:
-        raise RunFailure(trained.failure, [trained])
+        raise RunFailure(trained.failure, trained=[trained])
     trained_after = time.perf_counter() - began
 
     kernel, starts = frozen_kernel(key_retune, method, trained, chains)
@@ -73,7 +75,7 @@ def sample_paper(
         raise RunFailure(
             f"chains on the frozen surrogate accept {acceptance:.2g} of their "
             "proposals: raise the ridge or the number of nodes",
-            [trained],
+            trained=[trained],
         )
     drawn_after = time.perf_counter() - began
 
@@ -95,7 +97,7 @@ def sample_paper(
         },
         seconds={"training": trained_after, "drawing": drawn_after - trained_after},
         trained=trained,
-        surrogate=surrogate,
+        surrogate=LogDensity(surrogate),
         warnings=tuple(notes),
     )
 

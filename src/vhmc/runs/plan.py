@@ -9,7 +9,9 @@ LEAST_BUDGET = 20
 
 
 class Plan(NamedTuple):
-    """Most calls of the model by part; what one leaves, training may use.
+    """Most points by part; what one leaves, training may use.
+
+    A point is one call of the model, unless its gradient is made of differences.
 
     search: descents from several starts.
     hessian: curvature at the best end; 0 if too dear, then the descents' own is used.
@@ -30,7 +32,7 @@ class Plan(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The budget."""
+        """The budget, in points."""
         return sum(self[:-1])
 
 
@@ -44,10 +46,12 @@ def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
         raise ValueError(
             f"correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}"
         )
-    if budget < LEAST_BUDGET:
+    least = LEAST_BUDGET * target.price
+    if budget < least:
         raise ValueError(
-            f"budget must be at least {LEAST_BUDGET} calls of the model, got {budget}"
+            f"budget must be at least {least} calls of the model, got {budget}"
         )
+    budget //= target.price
     correcting = int(0.4 * budget) if correction == "exact" else 0
     rest = budget - correcting
     # Beyond 400 true values the verdict learns little more.

@@ -4,20 +4,33 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vhmc import _arviz
-from vhmc._types import Potential
 from vhmc.diagnostics.effective_size import bulk_ess
 from vhmc.runs.arviz_export import to_arviz
 from vhmc.runs.check import Check
 from vhmc.runs.corrections import Estimate, expect
+from vhmc.runs.log_density import LogDensity
 from vhmc.runs.training import Trained
 from vhmc.runs.verdict import Verdict
 from vhmc.targets.account import Paid
-from vhmc.targets.parameters import Parameters
+from vhmc.targets.space import Space
+
+
+class Failure(NamedTuple):
+    """A point at which the model had no answer.
+
+    number: its place among all points that were paid for.
+    theta: the point, unconstrained.
+    """
+
+    number: int
+    theta: np.ndarray
+    phase: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -29,7 +42,8 @@ class Posterior:
     stats: statistics of the transitions, shape (chain, draw).
     costs: calls of the model by phase.
     seconds: time by phase, compilation included.
-    surrogate: the frozen potential on the unconstrained space.
+    surrogate: its log density on the unconstrained space, for other samplers and for
+        the `warm_start` of another run.
     warnings: what to know before trusting the draws.
     trained: of the paper's algorithm: the state after training, with every exact
         gradient that was paid for.
@@ -40,12 +54,12 @@ class Posterior:
     paid: every point at which the model was asked.
     """
 
-    parameters: Parameters
+    parameters: Space
     unconstrained: np.ndarray
     stats: dict[str, np.ndarray]
     costs: dict[str, int]
     seconds: dict[str, float]
-    surrogate: Potential
+    surrogate: LogDensity
     warnings: tuple[str, ...]
     trained: Trained | None = None
     verdict: Verdict | None = None
@@ -56,8 +70,25 @@ class Posterior:
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:
-        """Draws by name, shape (chain, draw, ...)."""
-        return self.parameters.constrain(self.unconstrained)
+        """Draws by name, shape (chain, draw, ...).
+
+        Whatever the model derives from its parameters is there as well, computed once
+        for each draw when first asked for.
+        """
+        return self.parameters.expand(self.unconstrained)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Points at which the model raised, took too long or was not finite."""
+        if self.paid is None:
+            return []
+        failed = np.flatnonzero(~self.paid.is_finite)
+        return [
+            Failure(int(i), self.paid.theta[i], *map(str, (phase, reason)))
+            for i, phase, reason in zip(
+                failed, self.paid.phase[failed], self.paid.reason[failed], strict=True
+            )
+        ]
 
     @property
     def num_evaluations(self) -> int:
@@ -77,7 +108,7 @@ class Posterior:
         def values(thetas: np.ndarray) -> np.ndarray:
             if function is None:
                 return self.parameters.values(thetas)
-            answer = np.asarray(function(self.parameters.constrain(thetas)))
+            answer = np.asarray(function(self.parameters.expand(thetas)))
             return answer.reshape(*thetas.shape[:2], -1)
 
         free = values(self.free)
@@ -86,8 +117,12 @@ class Posterior:
         flat = free.reshape(-1, free.shape[-1])
         return expect(flat, checked, self.check.share, self.check.weights, float(ess))
 
-    def to_arviz(self) -> Any:
-        """InferenceData (ArviZ 0) or DataTree (ArviZ 1), with costs as attributes."""
+    def to_arviz(self, log_likelihood: bool = False) -> Any:
+        """InferenceData (ArviZ 0) or DataTree (ArviZ 1), with costs as attributes.
+
+        log_likelihood: whether to add those of single observations, as ArviZ's `loo`
+            needs them; it runs the model's likelihood once for each draw.
+        """
         attributes = {
             "inference_library": "vhmc",
             "num_evaluations": self.num_evaluations,
@@ -99,7 +134,15 @@ class Posterior:
             attributes["verdict"] = self.verdict.status
             attributes["reasons"] = json.dumps(self.verdict.reasons)
             attributes["correction"] = self.correction
-        return to_arviz(self.draws, self.stats, attributes)
+        groups = {"posterior": self.draws, "sample_stats": self.stats}
+        if log_likelihood:
+            groups["log_likelihood"] = self.parameters.log_likelihood(
+                self.unconstrained
+            )
+            if not groups["log_likelihood"]:
+                raise ValueError("the model does not say the likelihood of single data")
+        space = self.parameters
+        return to_arviz(groups, attributes, space.dims, space.coords)
 
     def summary(self, **options: Any) -> Any:
         """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.

@@ -11,10 +11,13 @@ from jaxtyping import Array, Float, Key
 
 from vhmc.core.hmc import HMCInfo
 from vhmc.methods.vhmc import VHMC, VHMCState
+from vhmc.targets.account import RunFailure, most_common
 from vhmc.targets.target import Target
 
 PATIENCE = 200
 """Proposals in a row without an acceptance after which a chain is called stuck."""
+WINDOW = 16
+"""Last calls of the model among which failures must not be the rule."""
 
 
 class Trained(NamedTuple):
@@ -36,14 +39,6 @@ class Trained(NamedTuple):
     failure: str | None
 
 
-class RunFailure(RuntimeError):
-    """A run cannot go on; `trained` holds what was paid for, a replica an entry."""
-
-    def __init__(self, message: str, trained: list[Trained]):
-        super().__init__(message)
-        self.trained = trained
-
-
 def train(
     keys: Key[Array, " r"], method: VHMC, target: Target, states: VHMCState
 ) -> list[Trained]:
@@ -57,6 +52,7 @@ def train(
     thetas = np.empty((*shape, target.dim))
     energies = np.empty(shape)
     grads = np.empty_like(thetas)
+    reasons = np.zeros(0, dtype=object)
     num_done = 0
 
     def outcome(row: int) -> Trained:
@@ -80,18 +76,20 @@ def train(
         if moved.any():
             theta = np.asarray(states.theta)
             energy, grad = np.full(len(keys), np.nan), np.full_like(theta, np.nan)
-            try:
-                energy[moved], grad[moved] = target.evaluate(theta[moved])
-            except Exception as error:  # whatever a user's model may raise
-                raise RunFailure(
-                    f"the model raised {type(error).__name__} in iteration "
-                    f"{num_done + 1} of training: {error}",
-                    [outcome(row) for row in range(len(keys))],
-                ) from error
+            answer = target.evaluate(theta[moved])
+            energy[moved], grad[moved] = answer.energy, answer.grad
             thetas[num_done], energies[num_done], grads[num_done] = theta, energy, grad
+            reasons = np.append(reasons, answer.reason)[-WINDOW:]
             states = _learn(settings, arrays, states, energy, grad)
         accepted[num_done] = moved
         num_done += 1
+        num_failed = int(np.sum(reasons != ""))
+        if num_failed > WINDOW / 2:
+            raise RunFailure(
+                f"the model failed at {num_failed} of the last {WINDOW} points of "
+                f"training, most often: {most_common(reasons)}",
+                trained=[outcome(row) for row in range(len(keys))],
+            )
         if num_done > PATIENCE and not accepted[num_done - PATIENCE : num_done].any():
             break
     return [outcome(row) for row in range(len(keys))]

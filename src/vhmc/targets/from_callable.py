@@ -1,106 +1,149 @@
 """Models that are any Python function: NumPy, a subprocess, a simulator."""
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from vhmc._types import Potential, Scalar, Vector
+from vhmc._types import Vector
+from vhmc.core.transforms import AbstractConstraint
+from vhmc.targets.batches import batched
+from vhmc.targets.caller import Caller
+from vhmc.targets.differences import differences as checked_differences
+from vhmc.targets.host import HostTarget
 from vhmc.targets.parameters import Parameters
-from vhmc.targets.target import Evaluations, Target
+from vhmc.targets.target import Answers, Target
 
-ValueAndGrad = Callable[[np.ndarray], tuple[Any, ArrayLike]]
+Names = Sequence[str] | Mapping[str, tuple[int, ...]]
 
 
 def from_callable(
-    value_and_grad: ValueAndGrad, dim: int, init: ArrayLike | None = None
+    value_and_grad: Callable[[np.ndarray], Any],
+    dim: int,
+    init: ArrayLike | None = None,
+    *,
+    names: Names | None = None,
+    constraints: Mapping[str, AbstractConstraint] | None = None,
+    batch: bool = False,
+    differences: str | None = None,
+    step: float | None = None,
+    parallel: Any = None,
+    timeout: float | None = None,
 ) -> Target:
-    """Target of a Python function; nothing is traced or pickled.
+    """Target of a Python function; nothing is traced.
 
-    value_and_grad: takes a vector of length `dim`, returns the log density up to a
-        constant and its gradient there.
+    Where the function raises, takes too long or returns what is not finite, the point
+    is rejected and the reason kept.
+
+    value_and_grad: takes a vector of length `dim` in the user's space, returns the log
+        density up to a constant and its gradient there. The Jacobian of constraints is
+        added here.
     dim: number of parameters.
     init: vector to start from, zero unless given.
+    names: a name for each parameter, or a dict from names to shapes; all of them are
+        one vector `theta` unless given.
+    constraints: where named parameters live; those not named are real.
+    batch: whether the function takes points of shape (n, dim) and returns n values and
+        gradients of shape (n, dim).
+    differences: `forward` or `central` if the function returns the value alone: the
+        gradient is then made of 1 + dim or 1 + 2 dim values, each counted as a call.
+    step: of the differences, relative; of the size that rounding asks for unless given.
+        A model with noise of its own, such as an adaptive solver, wants a larger one.
+    parallel: an object with a `map` that asks the function at several points at once: a
+        pool of threads or processes, a Dask client, an MPI executor. For processes the
+        function must be one that can be pickled.
+    timeout: seconds after which a call is given up. It cannot be ended from outside:
+        it goes on in a thread that nobody waits for.
     """
+    parameters = _parameters(dim, init, names, constraints or {})
+    caller = Caller(
+        value_and_grad,
+        with_grad=differences is None,
+        batch=batch,
+        parallel=parallel,
+        timeout=timeout,
+    )
+    view = _View(parameters) if constraints else None
+    if differences is None:
+        if step is not None:
+            raise ValueError("step is for differences, and none were asked for")
+
+        def ask(thetas: np.ndarray) -> Answers:
+            if view is None:
+                return caller(thetas)
+            return view.free_answers(thetas, caller(view.points(thetas)))
+
+        return HostTarget(ask, parameters, "a Python function")
+    rule = checked_differences(differences, step)
+
+    def values(thetas: np.ndarray) -> Answers:
+        if view is None:
+            return caller(thetas)
+        said = caller(view.points(thetas))
+        return said._replace(value=said.value + view.log_jacobians(thetas))
+
+    return HostTarget(
+        lambda thetas: rule.answers(values, thetas),
+        parameters,
+        f"a Python function, gradients by {differences} differences",
+        price=rule.price(parameters.dim),
+        noise_step=rule.step,
+    )
+
+
+def _parameters(
+    dim: int,
+    init: ArrayLike | None,
+    names: Names | None,
+    constraints: Mapping[str, AbstractConstraint],
+) -> Parameters:
     if dim < 1:
         raise ValueError(f"dim must be at least 1, got {dim}")
     start = np.zeros(dim) if init is None else np.asarray(init, dtype=float)
     if start.shape != (dim,):
         raise ValueError(f"init must have shape ({dim},), got {start.shape}")
-    return HostTarget(value_and_grad, Parameters(start, {}))
+    if names is None:
+        shapes: dict[str, tuple[int, ...]] = {"theta": (dim,)}
+    elif isinstance(names, Mapping):
+        shapes = {name: tuple(shape) for name, shape in names.items()}
+    else:
+        shapes = dict.fromkeys(names, ())
+        if isinstance(names, str) or len(shapes) != len(names):
+            raise ValueError(f"names must be different words, got {names!r}")
+    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    if sum(sizes) != dim:
+        raise ValueError(f"names are for {sum(sizes)} parameters, dim is {dim}")
+    parts = np.split(start, np.cumsum(sizes)[:-1])
+    values = {
+        name: part.reshape(shape)
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+    return Parameters(values, constraints)
 
 
-class HostTarget(Target):
-    """A target evaluated on the host, one point after the other."""
+class _View:
+    """The user's flat vector seen from the free one."""
 
-    def __init__(self, value_and_grad: ValueAndGrad, parameters: Parameters):
-        super().__init__(parameters)
-        self._value_and_grad = value_and_grad
+    def __init__(self, parameters: Parameters):
+        def log_jacobian(theta: Vector) -> jax.Array:
+            return parameters.unflatten(theta)[1]
 
-    def _evaluate(self, thetas: np.ndarray) -> Evaluations:
-        rows = [self._evaluate_one(theta) for theta in thetas]
-        energy = np.array([value for value, _ in rows])
-        grad = np.array([grad for _, grad in rows]).reshape(thetas.shape)
-        return Evaluations(energy, grad)
+        def pull(theta: Vector, grad: Float[Array, " n"]) -> Vector:
+            (free,) = jax.vjp(parameters.flat_values, theta)[1](grad)
+            return free + jax.grad(log_jacobian)(theta)
 
-    def _evaluate_one(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        self._counter.add(1)
-        # A copy: a function that works in place must not move the chain.
-        answer = self._value_and_grad(theta.copy())
-        try:
-            value, grad = answer
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                "value_and_grad must return the log density and its gradient"
-            ) from error
-        value, grad = np.asarray(value, dtype=float), np.asarray(grad, dtype=float)
-        if value.size != 1:
-            raise ValueError(
-                f"the log density must be one number, got shape {value.shape}"
-            )
-        if grad.shape != (self.dim,):
-            raise ValueError(
-                f"the gradient must have shape ({self.dim},), got {grad.shape}"
-            )
-        return -value.item(), -grad
+        # Vectors in the user's space, and what a density there gains on the free one.
+        self.points = batched(parameters.flat_values)
+        self.log_jacobians = batched(log_jacobian)
+        self._pull = batched(pull)
 
-    def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Second derivatives by central differences of gradients: 2 `dim` calls."""
-        # The cube root balances rounding against the change of the curvature.
-        widths = np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(theta))
-        steps = np.diag(widths)
-        grads = self.evaluate(np.concatenate([theta + steps, theta - steps])).grad
-        jacobian = (grads[: self.dim] - grads[self.dim :]) / (2 * widths[:, None])
-        return (jacobian + jacobian.T) / 2
-
-    @property
-    def hessian_price(self) -> int:
-        """Two calls a dimension."""
-        return 2 * self.dim
-
-    @functools.cached_property
-    def potential(self) -> Potential:
-        """The true energy through a host call that gives value and gradient at once."""
-        shapes = (
-            jax.ShapeDtypeStruct((), float),
-            jax.ShapeDtypeStruct((self.dim,), float),
+    def free_answers(self, thetas: np.ndarray, said: Answers) -> Answers:
+        """Answers in the user's space as those of the density on the free one."""
+        return Answers(
+            said.value + self.log_jacobians(thetas),
+            self._pull(thetas, said.grad),
+            said.reason,
         )
-
-        def host(thetas):
-            thetas = np.asarray(thetas)
-            answers = self.evaluate(thetas.reshape(-1, self.dim))
-            leading = thetas.shape[:-1]
-            return answers.energy.reshape(leading), answers.grad.reshape(thetas.shape)
-
-        def call(theta):
-            return jax.pure_callback(host, shapes, theta, vmap_method="expand_dims")
-
-        @jax.custom_vjp
-        def potential(theta: Vector) -> Scalar:
-            return call(theta)[0]
-
-        potential.defvjp(call, lambda grad, cotangent: (cotangent * grad,))
-        return potential

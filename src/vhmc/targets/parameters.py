@@ -7,13 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
 
 from vhmc._types import Scalar, Vector
 from vhmc.core.transforms import AbstractConstraint, real
+from vhmc.targets.space import Space
 
 
-class Parameters:
-    """How a user's parameters lie in the vector that the method works on.
+class Parameters(Space):
+    """Parameters with constraints of our own, in any pytree.
 
     A nested parameter is named by its path, `prior.scale`; a bare array is `theta`.
     """
@@ -40,11 +42,7 @@ class Parameters:
         self.start = np.asarray(vector)
         if not self.dim:
             raise ValueError("init has no parameters")
-
-    @property
-    def dim(self) -> int:
-        """Length of the unconstrained vector."""
-        return len(self.start)
+        self.dims, self.coords = {}, {}
 
     def label(self, index: int) -> str:
         """Name of the parameter that an entry of the free vector belongs to."""
@@ -77,6 +75,10 @@ class Parameters:
                 )
         return np.asarray(ravel_pytree(self._to_free(values))[0])
 
+    def flat_values(self, theta: Vector) -> Float[Array, " n"]:
+        """All values in the user's space in a row, as they were written."""
+        return jnp.concatenate([jnp.ravel(v) for v in self._constrained_leaves(theta)])
+
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Named values in the user's space, for vectors along the last axis."""
         flat = jnp.asarray(thetas).reshape(-1, self.dim)
@@ -85,12 +87,6 @@ class Parameters:
             name: np.asarray(value).reshape(thetas.shape[:-1] + self.shapes[name])
             for name, value in zip(self.names, values, strict=True)
         }
-
-    def values(self, thetas: np.ndarray) -> np.ndarray:
-        """All values in the user's space, flat along the last axis."""
-        draws = self.constrain(thetas)
-        leading = thetas.shape[:-1]
-        return np.concatenate([v.reshape(*leading, -1) for v in draws.values()], -1)
 
     def _constrained_leaves(self, theta: Vector) -> list[jax.Array]:
         parts = zip(self._constraints, self._unravel(theta), strict=True)

@@ -8,14 +8,36 @@ import jax
 import numpy as np
 
 from vhmc._types import Potential
-from vhmc.targets.parameters import Parameters
+from vhmc.targets.guard import NO_DENSITY, Guarded, complaint
+from vhmc.targets.space import Space
 
 
 class Evaluations(NamedTuple):
-    r"""True energies $U = -\log p$ and their gradients, one row a point."""
+    r"""True energies $U = -\log p$ and their gradients, one row a point.
+
+    reason: why there is none at a point, where the energy is infinite and the gradient
+        zero; empty everywhere else.
+    """
 
     energy: np.ndarray
     grad: np.ndarray
+    reason: np.ndarray
+
+    @property
+    def is_answered(self) -> np.ndarray:
+        """Where the model said what the density is, be it zero.
+
+        Elsewhere it failed: there a point is rejected, and nothing is known.
+        """
+        return (self.reason == "") | (self.reason == NO_DENSITY)
+
+
+class Answers(NamedTuple):
+    """What a model said, unchecked: log densities, their gradients, and reasons."""
+
+    value: np.ndarray
+    grad: np.ndarray
+    reason: list[str]
 
 
 class Counter:
@@ -42,9 +64,16 @@ class Target(abc.ABC):
 
     One value, one gradient or both together count as one call. All ways to the model
     (`evaluate`, `hessian`, `potential`) go through the same counter.
+
+    parameters: names, shapes and constraints.
+    route: how the model is evaluated, in a few words.
+    price: calls of the model for the value and the gradient at one point.
     """
 
-    def __init__(self, parameters: Parameters):
+    route: str
+    price: int = 1
+
+    def __init__(self, parameters: Space):
         self.parameters = parameters
         self._counter = Counter()
 
@@ -68,17 +97,37 @@ class Target(abc.ABC):
         self._counter.add(number)
 
     def evaluate(self, thetas: np.ndarray) -> Evaluations:
-        """True energies and gradients at the rows of `thetas`; one call a row."""
+        """True energies and gradients at the rows of `thetas`; `price` calls a row.
+
+        Where the model raises, takes too long or has no finite answer, the energy is
+        infinite and the reason is given; nothing is raised.
+        """
         thetas = np.asarray(thetas, dtype=float)
         if thetas.ndim != 2 or thetas.shape[1] != self.dim:
             raise ValueError(
                 f"points must have shape (n, {self.dim}), got {thetas.shape}"
             )
-        return self._evaluate(thetas)
+        self._counter.add(self.price * len(thetas))
+        answers, failure = Guarded(self._evaluate)(thetas)
+        if failure:
+            nothing = np.full(len(thetas), np.nan), np.full_like(thetas, np.nan)
+            answers = Answers(*nothing, [failure] * len(thetas))
+        value, grad, reason = answers
+        is_known = np.isfinite(value) & np.isfinite(grad).all(axis=1)
+        is_known &= np.array([not known for known in reason], dtype=bool)
+        reason = [
+            "" if is_known[i] else reason[i] or complaint(value[i], grad[i])
+            for i in range(len(thetas))
+        ]
+        return Evaluations(
+            np.where(is_known, -value, np.inf),
+            np.where(is_known[:, None], -grad, 0.0),
+            np.array(reason, dtype=object),
+        )
 
     @abc.abstractmethod
-    def _evaluate(self, thetas: np.ndarray) -> Evaluations:
-        """Evaluate and count."""
+    def _evaluate(self, thetas: np.ndarray) -> Answers:
+        """Log densities and gradients; whatever it raises is the reason for all."""
 
     @abc.abstractmethod
     def hessian(self, theta: np.ndarray) -> np.ndarray:
@@ -87,9 +136,16 @@ class Target(abc.ABC):
     @property
     @abc.abstractmethod
     def hessian_price(self) -> int:
-        """Calls of the model that `hessian` counts."""
+        """Points' worth of calls that `hessian` counts."""
 
     @property
     @abc.abstractmethod
     def potential(self) -> Potential:
         """The true energy as something JAX can trace and differentiate once."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(
+            f"{name}{list(shape) if shape else ''}"
+            for name, shape in self.parameters.shapes.items()
+        )
+        return f"Target({names}: dim {self.dim}, {self.route})"

@@ -1,0 +1,63 @@
+"""What a user's model may do wrong, turned into a reason in words."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+NO_DENSITY = "the log density is -inf"
+"""A reason that is an answer: the posterior ends before this point."""
+LONGEST = 200
+"""Characters of a message that are kept."""
+
+
+class Guarded:
+    """A call of the user's model that never raises; it can be sent to a worker.
+
+    Returns the answer and a reason: an empty one, or what went wrong and no answer.
+
+    function: of the user.
+    timeout: seconds after which a call is given up, none unless given. The call itself
+        cannot be ended from outside: it goes on in a thread that nobody waits for.
+    """
+
+    def __init__(self, function: Callable[..., Any], timeout: float | None = None):
+        self._function, self._timeout = function, timeout
+
+    def __call__(self, *arguments: Any) -> tuple[Any, str]:
+        """The answer and no reason, or no answer and a reason."""
+        if self._timeout is None:
+            return self._attempt(*arguments)
+        outcome: list[tuple[Any, str]] = []
+        thread = threading.Thread(
+            target=lambda: outcome.append(self._attempt(*arguments)), daemon=True
+        )
+        thread.start()
+        thread.join(self._timeout)
+        if not outcome:
+            return None, f"no answer after {self._timeout:g} s"
+        return outcome[0]
+
+    def _attempt(self, *arguments: Any) -> tuple[Any, str]:
+        try:
+            return self._function(*arguments), ""
+        except Exception as error:  # whatever a user's model may raise
+            return None, describe(error)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line."""
+    lines = str(error).strip().splitlines()
+    message = f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return message.rstrip(": ")[:LONGEST]
+
+
+def complaint(value: float, grad: np.ndarray) -> str:
+    """Why a log density and its gradient are of no use, or nothing."""
+    if not np.isfinite(value):
+        return f"the log density is {value}"
+    num_bad = int(np.sum(~np.isfinite(grad)))
+    if num_bad:
+        return f"{num_bad} of {len(grad)} entries of the gradient are not finite"
+    return ""

@@ -1,0 +1,1 @@
+"""Stan programs, compiled into a library that stays in memory."""
