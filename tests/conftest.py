@@ -1,6 +1,8 @@
 """Run-time shape checks, the seed, and the standard-error rule for all tests."""
 
 import os
+import shutil
+import tempfile
 
 import jaxtyping
 import pytest
@@ -8,8 +10,20 @@ from jaxtyping import install_import_hook
 
 from tests import shape_checks
 
+# Workers and the commands that they start share what is compiled, for this run only.
+OWN_CACHE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
+if OWN_CACHE:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="vhmc-tests-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+
 # Before anything imports the package: every annotated shape is checked at each call.
 install_import_hook("vhmc", f"{shape_checks.__name__}.checked")
+
+
+def pytest_unconfigure():
+    """Leave nothing behind; workers found the folder made, and leave it."""
+    if OWN_CACHE:
+        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,8 @@ def test_help_names_the_experiments():
 
 def test_a_small_experiment_from_end_to_end(tmp_path):
     done = call(
-        *("reproduce", "beta-binomial", "--nodes", "10,40", "--repetitions", "2"),
-        *("--train", "300"),
+        *("reproduce", "beta-binomial", "--nodes", "10,40", "--repetitions", "1"),
+        *("--train", "200"),
         folder=tmp_path,
     )
     assert done.returncode == 0, done.stderr
@@ -74,3 +75,22 @@ def test_an_unknown_experiment_is_refused():
     done = call("reproduce", "alchemy")
     assert done.returncode == 2
     assert "alchemy" in done.stderr
+
+
+def test_a_ledger_is_shown(tmp_path):
+    target = vhmc.from_callable(lambda t: (-0.5 * t @ t, -t), 2, names=["a", "b"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = vhmc.sample(
+            target, 60, draws=20, chains=2, ledger=tmp_path / "run.vhmc"
+        )
+    done = call("ledger", "show", "run.vhmc", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "parameters a, b; dimension 2" in done.stdout
+    assert "budget 60 calls; finished" in done.stdout
+    for phase, calls in posterior.costs.items():
+        (line,) = (line for line in done.stdout.splitlines() if f" {phase} " in line)
+        assert f" {calls} " in line
+    missing = call("ledger", "show", "no.vhmc", folder=tmp_path)
+    assert missing.returncode == 2
+    assert missing.stderr.strip() == "vhmc: there is no ledger no.vhmc"

@@ -82,7 +82,7 @@ def p_values(rows):
 
 @pytest.mark.parametrize("model", [normal_model, logistic_model])
 def test_ranks_of_the_exact_rung_are_uniform(model, seed):
-    assert p_values(ranks(model, "exact", 60, seed)).min() > FALSE_ALARM
+    assert p_values(ranks(model, "exact", 40, seed)).min() > FALSE_ALARM
 
 
 def test_ranks_without_correction_are_not(seed):

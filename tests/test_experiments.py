@@ -178,11 +178,13 @@ class TestProbit(Quick):
     files = frozenset({"rmse.png", "rmse.pdf", "summary.csv"})
 
 
+@pytest.mark.slow
 class TestLogistic(Quick):
     name = "logistic"
     files = frozenset({"errors.png", "errors.pdf"})
 
 
+@pytest.mark.slow
 class TestICA(Quick):
     name = "ica"
     files = frozenset({"amari.png", "amari.pdf"})

@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
     {"_types", "_arviz"},
-    {"core", "diagnostics", "data"},
+    {"core", "diagnostics", "data", "ledger"},
     {"targets"},
     {"methods", "baselines"},
     {"runs"},

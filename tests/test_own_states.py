@@ -15,6 +15,7 @@ import vhmc
 from vhmc.data.folders import find_folder
 from vhmc.targets.target import Target
 
+pytestmark = pytest.mark.slow
 CHANNELS = 3
 LOST = 0.9
 """Share of the variance, on average over directions, that divides the two.

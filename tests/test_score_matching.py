@@ -74,7 +74,7 @@ def test_online_fit_equals_normal_equations(law, seed):
     np.testing.assert_allclose(fit.weights, weights, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("ridge", [1e-8, 1e-4])
+@pytest.mark.parametrize("ridge", [1e-8, pytest.param(1e-4, marks=pytest.mark.slow)])
 def test_no_drift_in_a_hundred_thousand_updates(ridge):
     """C stays symmetric, positive definite and right, and so do the weights.
 

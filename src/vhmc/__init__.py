@@ -3,6 +3,7 @@
 The folders are the layers; each imports from itself and from those listed before it:
 
 - `data`: files of the experiments, found or fetched.
+- `ledger`: every call of the model on file.
 - `core`, `diagnostics`: nodes, fits, potentials, dynamics, transforms.
 - `targets`: front ends that turn a user's model into a counted, flat target.
 - `methods`, `baselines`: the algorithms, and those we compare with.
@@ -45,6 +46,7 @@ from vhmc.core.transforms import (
     simplex,
     unit_interval,
 )
+from vhmc.ledger.file import LedgerError
 from vhmc.methods.laplace import laplace
 from vhmc.methods.schedules import Ramp
 from vhmc.methods.vhmc import VHMC
@@ -72,6 +74,7 @@ __all__ = [
     "Additive",
     "Blend",
     "Gaussian",
+    "LedgerError",
     "LogDensity",
     "Mass",
     "Plan",

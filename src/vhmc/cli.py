@@ -16,6 +16,8 @@ benchmarks = typer.Typer(no_args_is_help=True)
 app.add_typer(
     benchmarks, name="bench", help="Compare with known posteriors and other methods."
 )
+ledgers = typer.Typer(no_args_is_help=True)
+app.add_typer(ledgers, name="ledger", help="Look into the record of a run.")
 console = Console()
 MOST_ROWS = 60
 """Of a table on the terminal; longer ones are in the folder."""
@@ -308,6 +310,36 @@ def _fail(error: Any) -> NoReturn:
         f"vhmc: {error}", style="red", soft_wrap=True, markup=False, highlight=False
     )
     raise typer.Exit(2)
+
+
+@ledgers.command("show")
+def ledger_show(
+    path: Annotated[Path, typer.Argument(help="Ledger of a run, also one under way.")],
+) -> None:
+    """Print costs, phases, failures and rates."""
+    from rich.table import Table
+
+    from vhmc.ledger.file import LedgerError, LedgerFile
+    from vhmc.ledger.summary import COLUMNS, summarise
+
+    try:
+        file = LedgerFile(path, is_read_only=True)
+        summary = summarise(file.facts(), file.rounds())
+    except LedgerError as error:
+        _fail(error)
+    file.close()
+    for line in summary.lines:
+        _say(line)
+    table = Table(*COLUMNS)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in summary.rows[:-1]:
+        table.add_row(*row)
+    table.add_section()
+    table.add_row(*summary.rows[-1])
+    console.print(table)
+    for reason, number in summary.reasons:
+        _say(f"failed {number} times: {reason}")
 
 
 def main() -> None:

@@ -16,8 +16,11 @@ from vhmc.targets.target import Target
 
 PATIENCE = 200
 """Proposals in a row without an acceptance after which a chain is called stuck."""
-WINDOW = 16
-"""Last calls of the model among which failures must not be the rule."""
+MOST_FAILURES = 20
+"""Failures of the model in a row after which training ends.
+
+The chain moves on the surrogate, so it may be where the model has no answer for long.
+"""
 
 
 class Trained(NamedTuple):
@@ -79,15 +82,14 @@ def train(
             answer = target.evaluate(theta[moved])
             energy[moved], grad[moved] = answer.energy, answer.grad
             thetas[num_done], energies[num_done], grads[num_done] = theta, energy, grad
-            reasons = np.append(reasons, answer.reason)[-WINDOW:]
+            reasons = np.append(reasons, answer.reason)[-MOST_FAILURES:]
             states = _learn(settings, arrays, states, energy, grad)
         accepted[num_done] = moved
         num_done += 1
-        num_failed = int(np.sum(reasons != ""))
-        if num_failed > WINDOW / 2:
+        if np.sum(reasons != "") == MOST_FAILURES:
             raise RunFailure(
-                f"the model failed at {num_failed} of the last {WINDOW} points of "
-                f"training, most often: {most_common(reasons)}",
+                f"the model failed at the last {MOST_FAILURES} points of training, "
+                f"most often: {most_common(reasons)}",
                 trained=[outcome(row) for row in range(len(keys))],
             )
         if num_done > PATIENCE and not accepted[num_done - PATIENCE : num_done].any():

@@ -1,5 +1,7 @@
 """A related run's surrogate as the place to begin, once the model has confirmed it."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,7 @@ LEAST = 0.1
 
 def old_surrogate(warm_start: Posterior | LogDensity, target: Target) -> Charted:
     """The surrogate to begin with, if it can be one of this model at all."""
-    density = warm_start
+    density: Any = warm_start
     if isinstance(warm_start, Posterior):
         density = warm_start.surrogate
         shapes = warm_start.parameters.shapes

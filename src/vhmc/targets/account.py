@@ -1,9 +1,13 @@
 """A budget of calls of the model, and everything that was bought with it."""
 
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from vhmc.ledger.file import LedgerError, Round
+from vhmc.ledger.replay import Replay
 from vhmc.targets.target import Evaluations, Target
 
 
@@ -39,8 +43,14 @@ class Overdrawn(RuntimeError):
     """A phase asked for more calls than the budget has left: a defect of ours."""
 
 
+class Interrupted(Exception):
+    """The user asked the run to end; the round under way was finished if possible."""
+
+
 GUESSES = "search", "scouting", "settling", "warm start"
 """Phases that ask where the posterior might not be: there failures are no surprise."""
+WRITTEN_AFTER = 1.0
+"""Seconds of work of a model that answers point by point, before it is written down."""
 FEWEST = 4
 """Points of a round below which its failures say little."""
 
@@ -52,20 +62,30 @@ class Account:
     unless its gradient is made of differences.
 
     target: the model.
-    budget: calls of the model that may be made from now on.
+    budget: calls of the model that may be made, those on file included.
+    replay: what is on file already, and where new answers are written.
+    is_stopped: whether the user asked the run to end.
     """
 
-    def __init__(self, target: Target, budget: int):
+    def __init__(
+        self,
+        target: Target,
+        budget: int,
+        replay: Replay | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ):
         self.target = target
         self.budget = budget
         self.costs: dict[str, int] = {}
-        self._before = target.num_evaluations
+        self._replay = Replay(None) if replay is None else replay
+        self._is_stopped = is_stopped
+        self._seconds_a_point = WRITTEN_AFTER
         self._rows: list[tuple[np.ndarray, Evaluations, str]] = []
 
     @property
     def spent(self) -> int:
-        """Calls made so far, by the model's own count."""
-        return self.target.num_evaluations - self._before
+        """Calls made so far."""
+        return sum(self.costs.values())
 
     @property
     def left(self) -> int:
@@ -77,10 +97,18 @@ class Account:
 
         Raises `RunFailure` if the model fails at most points of a round.
         """
+        thetas = np.array(thetas, dtype=float)
         self._check(len(thetas), phase)
-        answer = self.target.evaluate(thetas)
-        self._book(phase, len(thetas) * self.target.price)
-        self._rows.append((np.array(thetas), answer, phase))
+        parts: list[Evaluations] = []
+        num_done = 0
+        while num_done < len(thetas):
+            parts.append(self._some(phase, thetas[num_done:]))
+            num_new = len(parts[-1].energy)
+            self._book(phase, num_new * self.target.price)
+            self._rows.append((thetas[num_done : num_done + num_new], parts[-1], phase))
+            self._mind_the_user()
+            num_done += num_new
+        answer = Evaluations(*map(np.concatenate, zip(*parts, strict=True)))
         num_failed = int(np.sum(answer.reason != ""))
         if phase not in GUESSES and num_failed > len(thetas) / 2 >= FEWEST / 2:
             raise RunFailure(
@@ -90,13 +118,41 @@ class Account:
             )
         return answer
 
+    def _some(self, phase: str, thetas: np.ndarray) -> Evaluations:
+        """Answers for the first of the points, or for all: from the file, or asked."""
+        told = self._replay.recall("points", phase, thetas)
+        if told:
+            return Evaluations(told.energy, told.grad, told.reason)
+        if self._replay.is_kept and self.target.is_serial:
+            # One point after the other: what is done is written down every second.
+            thetas = thetas[: max(1, int(WRITTEN_AFTER / self._seconds_a_point))]
+        began = time.perf_counter()
+        answer = self._ask("points", phase, thetas, self.target.evaluate)
+        seconds = time.perf_counter() - began
+        self._seconds_a_point = max(seconds / len(thetas), 1e-9)
+        return answer
+
     def hessian(self, theta: np.ndarray, phase: str) -> np.ndarray:
         """Second derivatives of the energy, at the target's price."""
-        self._check(self.target.hessian_price, phase)
-        before = self.spent
-        answer = self.target.hessian(theta)
-        self._book(phase, self.spent - before)
-        return answer
+        price = self.target.hessian_price
+        self._check(price, phase)
+        rows = np.tile(np.asarray(theta, dtype=float), (self.target.dim, 1))
+        told = self._replay.recall("hessian", phase, rows)
+        if told:
+            matrix = told.grad
+        else:
+            matrix = self._ask("hessian", phase, rows, self._hessian).grad
+        self._book(phase, price * self.target.price)
+        self._mind_the_user()
+        return matrix
+
+    def absorb(self) -> None:
+        """Take what is on file and was not told as points that are paid for."""
+        for entry in self._replay.rest():
+            self._book(entry.phase, entry.calls)
+            if entry.kind == "points":
+                answer = Evaluations(entry.energy, entry.grad, entry.reason)
+                self._rows.append((entry.theta, answer, entry.phase))
 
     @property
     def paid(self) -> Paid:
@@ -113,6 +169,40 @@ class Account:
         )
         phase = np.concatenate([np.repeat(row[2], len(row[0])) for row in self._rows])
         return Paid(theta, energy, grad, np.isfinite(energy), phase, reason)
+
+    def _ask(
+        self,
+        kind: str,
+        phase: str,
+        thetas: np.ndarray,
+        function: Callable[[np.ndarray], Evaluations],
+    ) -> Evaluations:
+        """Ask the model, and write the answer down before anything is made of it."""
+        before = self.target.num_evaluations
+        began, clock = time.time(), time.perf_counter()
+        try:
+            answer = function(thetas)
+        except KeyboardInterrupt as error:  # of a worker, or the second of the user
+            raise Interrupted from error
+        seconds = time.perf_counter() - clock
+        calls = self.target.num_evaluations - before
+        try:
+            self._replay.record(
+                Round(kind, phase, thetas, *answer, calls, began, seconds)
+            )
+        except LedgerError as error:
+            self._rows.append((thetas, answer, phase))
+            raise RunFailure(f"the run stops: {error}", paid=self.paid) from error
+        return answer
+
+    def _hessian(self, rows: np.ndarray) -> Evaluations:
+        matrix = self.target.hessian(rows[0])
+        nothing = np.array([""] * len(rows), dtype=object)
+        return Evaluations(np.zeros(len(rows)), matrix, nothing)
+
+    def _mind_the_user(self) -> None:
+        if self._is_stopped() and self._replay.is_over:
+            raise Interrupted
 
     def _check(self, price: int, phase: str) -> None:
         if price > self.left:

@@ -76,6 +76,11 @@ class Caller:
         self._ask = Guarded(Checked(function, with_grad), timeout)
         self._is_batch, self._parallel = batch, parallel
 
+    @property
+    def is_serial(self) -> bool:
+        """Whether points are asked one after the other."""
+        return self._parallel is None and not self._is_batch
+
     def __call__(self, points: np.ndarray) -> Answers:
         """Log densities and gradients at rows of points."""
         values, grads = np.full(len(points), np.nan), np.full_like(points, np.nan)

@@ -76,7 +76,9 @@ def from_callable(
                 return caller(thetas)
             return view.free_answers(thetas, caller(view.points(thetas)))
 
-        return HostTarget(ask, parameters, "a Python function")
+        return HostTarget(
+            ask, parameters, "a Python function", is_serial=caller.is_serial
+        )
     rule = checked_differences(differences, step)
 
     def values(thetas: np.ndarray) -> Answers:
@@ -91,6 +93,7 @@ def from_callable(
         f"a Python function, gradients by {differences} differences",
         price=rule.price(parameters.dim),
         noise_step=rule.step,
+        is_serial=caller.is_serial,
     )
 
 

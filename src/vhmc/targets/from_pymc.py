@@ -45,7 +45,7 @@ def from_pymc(
         function = model.logp_dlogp_function(ravel_inputs=True)
         function.set_extra_values({})
         caller = Caller(_Flat(function), parallel=parallel, timeout=timeout)
-        return HostTarget(caller, space, route)
+        return HostTarget(caller, space, route, is_serial=caller.is_serial)
     return TracedTarget(energy, space)
 
 

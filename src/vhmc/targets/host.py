@@ -18,6 +18,7 @@ class HostTarget(Target):
     route: how the model is evaluated, in a few words.
     price: calls of the model for one point.
     noise_step: width of the differences that gradients come from, if they do.
+    is_serial: whether points are answered one after the other.
     """
 
     def __init__(
@@ -27,9 +28,11 @@ class HostTarget(Target):
         route: str,
         price: int = 1,
         noise_step: float = 0.0,
+        is_serial: bool = True,
     ):
         super().__init__(parameters)
         self._ask, self.route, self.price = ask, route, price
+        self.is_serial = is_serial
         self._noise_step = noise_step
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:

@@ -68,10 +68,12 @@ class Target(abc.ABC):
     parameters: names, shapes and constraints.
     route: how the model is evaluated, in a few words.
     price: calls of the model for the value and the gradient at one point.
+    is_serial: whether a round is answered point by point, one after the other.
     """
 
     route: str
     price: int = 1
+    is_serial: bool = False
 
     def __init__(self, parameters: Space):
         self.parameters = parameters
@@ -124,6 +126,10 @@ class Target(abc.ABC):
             np.where(is_known[:, None], -grad, 0.0),
             np.array(reason, dtype=object),
         )
+
+    def fingerprint(self) -> str:
+        """The same for the same model and data, without a call; empty if unknown."""
+        return ""
 
     @abc.abstractmethod
     def _evaluate(self, thetas: np.ndarray) -> Answers:

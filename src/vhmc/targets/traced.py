@@ -1,5 +1,7 @@
 """Models that JAX can trace: batches, exact Hessians, and a potential for kernels."""
 
+import hashlib
+import re
 from collections.abc import Callable
 
 import jax
@@ -32,6 +34,17 @@ class TracedTarget(Target):
     def _evaluate(self, thetas: np.ndarray) -> Answers:
         energy, grad = self._batched(thetas)
         return Answers(-energy, -grad, [""] * len(thetas))
+
+    def fingerprint(self) -> str:
+        """Digest of the traced program and of the data in it."""
+        traced = jax.make_jaxpr(self.energy)(self.start)
+        program = re.sub(r"0x[0-9a-f]+", "", str(traced.jaxpr))
+        if "callback" in program:
+            return ""  # what happens on the host is not in the program
+        digest = hashlib.sha256(f"{jax.__version__} {program}".encode())
+        for constant in traced.consts:
+            digest.update(np.ascontiguousarray(constant).tobytes())
+        return digest.hexdigest()
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Second derivatives by autodiff, counted as `dim` calls."""

@@ -3,6 +3,7 @@
 Nothing but a C++ compiler is needed beside the Python package index.
 """
 
+import contextlib
 import hashlib
 import importlib.resources
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pooch
 
+from vhmc.ledger.lock import locked
 from vhmc.targets.extras import load
 
 MACROS = [
@@ -24,6 +26,8 @@ MACROS = [
     # The libraries in the wheel were built for this one.
     ("_GLIBCXX_USE_CXX11_ABI", "0"),
 ]
+LONGEST = 600.0
+"""Seconds that a compilation may take in another process."""
 LIBRARIES = ["sundials_cvodes", "sundials_idas", "sundials_nvecserial", "tbb"]
 
 
@@ -37,14 +41,18 @@ def build(code: str) -> Path:
     library = pooch.os_cache("vhmc") / "stan" / f"{digest}.so"
     if library.exists():
         return library
-    # Tests and clusters start many processes: each builds aside and moves in one step.
     library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        with warnings.catch_warnings():
+    # Of several processes that need the same program one compiles it.
+    with contextlib.closing(locked(library.with_suffix(".lock"), LONGEST)):
+        if library.exists():
+            return library
+        with (
+            tempfile.TemporaryDirectory(dir=library.parent) as folder,
+            warnings.catch_warnings(),
+        ):
             # httpstan finds its files by functions that Python will drop one day.
             warnings.simplefilter("ignore", DeprecationWarning)
-            built = _compile(code, shell, Path(folder))
-        os.replace(built, library)
+            os.replace(_compile(code, shell, Path(folder)), library)
     return library
 
 

@@ -49,7 +49,8 @@ def from_stan(
         raise ValueError("the Stan program has no parameters")
     start = np.zeros(model.dim) if init is None else model.unconstrain(init)
     caller = Caller(model.value_and_grad, parallel=parallel, timeout=timeout)
-    return HostTarget(caller, StanSpace(model, start), route)
+    space = StanSpace(model, start)
+    return HostTarget(caller, space, route, is_serial=caller.is_serial)
 
 
 class StanSpace(Space):
