@@ -5,7 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import nutpie
 import pytest
+from nutpie.compiled_pyfunc import from_pyfunc
 
 import vhmc
 from tests.chance import LIMIT
@@ -70,6 +72,22 @@ def test_numpyro_samples_it(posterior):
     )
     mcmc.run(jax.random.key(0), init_params=jnp.array([1.0, 1.5]))
     assert agrees(posterior, np.asarray(mcmc.get_samples()))
+
+
+def test_nutpie_samples_it(posterior):
+    compiled = from_pyfunc(
+        2,
+        lambda: posterior.surrogate.value_and_grad,
+        lambda *seeds: lambda theta: {"theta": theta},
+        [np.dtype("float64")],
+        [(2,)],
+        ["theta"],
+    )
+    trace = nutpie.sample(
+        compiled, draws=500, tune=300, chains=2, cores=1, seed=0, progress_bar=False
+    )
+    draws = trace["posterior"]["theta"].to_numpy().reshape(-1, 2)
+    assert agrees(posterior, draws)
 
 
 def test_a_warm_start_spends_nothing_on_the_search(posterior):

@@ -10,6 +10,7 @@ from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.diagnostics.importance import normalised
 from vhmc.methods.learner import AWAY, HOLE, Learner
 from vhmc.methods.proposals import Wander, fresh_key, shoot, wander
+from vhmc.targets.guard import HUGE
 from vhmc.targets.space import Space
 
 WANTED = 0.85
@@ -93,6 +94,8 @@ class Rounds:
         theta, energy, grad = (rows[usable] for rows in paid[:3])
         x, log_volumes = learner.chart.locate(theta)
         log_weight = 0.5 * np.sum(x**2, axis=1) + log_volumes - energy
+        # Where the energy falls without end the numbers may be beyond all measure.
+        log_weight = np.nan_to_num(log_weight, nan=-HUGE, posinf=HUGE, neginf=-HUGE)
         log_weight -= log_weight.max()
         # Flattened: they are to choose sane starts, not to make a sample.
         weight = np.exp(np.maximum(log_weight, -50.0) / (1 + log_weight.std()))

@@ -8,6 +8,8 @@ import numpy as np
 
 NO_DENSITY = "the log density is -inf"
 """A reason that is an answer: the posterior ends before this point."""
+HUGE = 1e100
+"""Numbers whose squares and products with others still are some."""
 LONGEST = 200
 """Characters of a message that are kept."""
 
@@ -53,11 +55,18 @@ def describe(error: BaseException) -> str:
     return message.rstrip(": ")[:LONGEST]
 
 
+def is_usable(values: np.ndarray, grads: np.ndarray) -> np.ndarray:
+    """Where log densities and their gradients can be computed with."""
+    with np.errstate(invalid="ignore"):
+        return (np.abs(values) < HUGE) & (np.abs(grads) < HUGE).all(axis=1)
+
+
 def complaint(value: float, grad: np.ndarray) -> str:
-    """Why a log density and its gradient are of no use, or nothing."""
+    """Why a log density and its gradient are of no use."""
     if not np.isfinite(value):
         return f"the log density is {value}"
     num_bad = int(np.sum(~np.isfinite(grad)))
     if num_bad:
         return f"{num_bad} of {len(grad)} entries of the gradient are not finite"
-    return ""
+    largest = max(abs(value), float(np.abs(grad).max()))
+    return f"the log density or its gradient is as large as {largest:.3g}"

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from vhmc._types import Potential
-from vhmc.targets.guard import NO_DENSITY, Guarded, complaint
+from vhmc.targets.guard import NO_DENSITY, Guarded, complaint, is_usable
 from vhmc.targets.space import Space
 
 
@@ -115,7 +115,7 @@ class Target(abc.ABC):
             nothing = np.full(len(thetas), np.nan), np.full_like(thetas, np.nan)
             answers = Answers(*nothing, [failure] * len(thetas))
         value, grad, reason = answers
-        is_known = np.isfinite(value) & np.isfinite(grad).all(axis=1)
+        is_known = is_usable(value, grad)
         is_known &= np.array([not known for known in reason], dtype=bool)
         reason = [
             "" if is_known[i] else reason[i] or complaint(value[i], grad[i])
