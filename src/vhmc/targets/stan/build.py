@@ -36,7 +36,9 @@ def build(code: str) -> Path:
     httpstan = load("httpstan", "from_stan", "stan")
     around = importlib.resources.files("vhmc.targets.stan") / "resident.cpp"
     shell = around.read_text()
-    marks = code, shell, httpstan.__version__, platform.machine()
+    # With its place: the library finds Intel's threads in httpstan's own folder.
+    home = str(Path(str(httpstan.__file__)).parent)
+    marks = code, shell, httpstan.__version__, home, platform.machine()
     digest = hashlib.sha256("\0".join(marks).encode()).hexdigest()[:20]
     library = pooch.os_cache("vhmc") / "stan" / f"{digest}.so"
     if library.exists():
