@@ -56,6 +56,7 @@ def sgld(rows, batch_size, schedule, **settings):
     )
 
 
+@pytest.mark.slow
 def test_sgld_with_small_steps_samples_the_posterior():
     """False alarms: below one in 130,000 a mean; the step's bias is below 1 %."""
     rows, mean, covariance = linear_rows()

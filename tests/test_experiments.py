@@ -138,8 +138,12 @@ def test_a_clock_stops_a_chain_and_dates_its_draws():
     assert 5 <= len(early) < len(recording.draws)
 
 
+@pytest.mark.slow
 class Quick:
-    """One class an experiment, so that they run beside each other."""
+    """One class an experiment, so that they run beside each other.
+
+    They take more than a minute each: with them the default run would be too long.
+    """
 
     name: str
     files: frozenset[str]
@@ -178,13 +182,11 @@ class TestProbit(Quick):
     files = frozenset({"rmse.png", "rmse.pdf", "summary.csv"})
 
 
-@pytest.mark.slow
 class TestLogistic(Quick):
     name = "logistic"
     files = frozenset({"errors.png", "errors.pdf"})
 
 
-@pytest.mark.slow
 class TestICA(Quick):
     name = "ica"
     files = frozenset({"amari.png", "amari.pdf"})

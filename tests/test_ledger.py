@@ -129,7 +129,9 @@ def test_a_run_that_died_goes_on_bit_for_bit(whole, tmp_path, last):
     assert again.calls == whole.num_evaluations - on_file + num_probes
 
 
-@pytest.mark.parametrize("correction", ["auto", "exact"])
+@pytest.mark.parametrize(
+    "correction", [pytest.param("auto", marks=pytest.mark.slow), "exact"]
+)
 def test_a_larger_budget_goes_on(tmp_path, correction):
     def ring(theta):
         return -8 * (jnp.linalg.norm(theta) - 2) ** 2

@@ -74,6 +74,7 @@ def test_numpyro_samples_it(posterior):
     assert agrees(posterior, np.asarray(mcmc.get_samples()))
 
 
+@pytest.mark.slow
 def test_nutpie_samples_it(posterior):
     compiled = from_pyfunc(
         2,

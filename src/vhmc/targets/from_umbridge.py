@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,6 +19,7 @@ from vhmc.targets.target import Target
 
 PROTOCOL = 1.0
 Density = Callable[[Any], Any] | tuple[ArrayLike, ArrayLike]
+ValueAndGrad = Callable[[np.ndarray], tuple[Any, Any]]
 
 
 def from_umbridge(
@@ -207,13 +207,12 @@ class _Posterior:
     def __init__(
         self,
         server: Server,
-        log_prior: Callable[[Any], Any],
-        log_noise: Callable[[Any], Any],
+        prior: ValueAndGrad,
+        noise: ValueAndGrad,
         with_grad: bool,
     ):
         self._server, self._with_grad = server, with_grad
-        self._prior = jax.jit(jax.value_and_grad(log_prior))
-        self._noise = jax.jit(jax.value_and_grad(log_noise))
+        self._prior, self._noise = prior, noise
 
     def __call__(self, point: np.ndarray) -> Any:
         output = self._server.evaluate(point)
@@ -226,13 +225,14 @@ class _Posterior:
         return value, np.asarray(grad) + pulled
 
 
-def _density(density: Density | None, size: int, name: str) -> Callable[[Any], Any]:
-    """A log density that JAX can trace, from a function or from a mean and an sd."""
+def _density(density: Density | None, size: int, name: str) -> ValueAndGrad:
+    """A log density with its gradient, from a function or from a mean and an sd."""
     if density is None:
         # The output is a log density itself; a prior that is not there adds nothing.
-        return jnp.sum if name == "noise" else lambda point: 0.0 * jnp.sum(point)
+        slope = 1.0 if name == "noise" else 0.0
+        return lambda value: (slope * np.sum(value), np.full(size, slope))
     if callable(density):
-        return density
+        return jax.jit(jax.value_and_grad(density))
     try:
         mean, sd = (
             np.broadcast_to(np.asarray(part, dtype=float), (size,)) for part in density
@@ -243,4 +243,9 @@ def _density(density: Density | None, size: int, name: str) -> Callable[[Any], A
         ) from error
     if not (sd > 0).all():
         raise ValueError(f"standard deviations of the {name} must be positive")
-    return lambda value: -0.5 * jnp.sum(((value - mean) / sd) ** 2)
+
+    def normal(value: np.ndarray) -> tuple[float, np.ndarray]:
+        standardised = (value - mean) / sd
+        return -0.5 * standardised @ standardised, -standardised / sd
+
+    return normal
