@@ -70,7 +70,7 @@ def _compile(code: str, shell: str, folder: Path) -> Path:
     except ValueError as error:
         raise ValueError(f"stanc refuses the program: {error}") from error
     source = folder / "program.cpp"
-    source.write_text(generated + shell)
+    source.write_text(f"{generated}\n{shell}")
     home = Path(httpstan.__file__).parent
     extension = setuptools.Extension(
         "resident",
