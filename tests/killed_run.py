@@ -1,4 +1,4 @@
-"""A run in a process of its own, for tests that kill it."""
+"""A run in a process of its own, for tests that kill it or fill its disk."""
 
 import hashlib
 import json
@@ -27,21 +27,37 @@ class Talking:
 
 
 def run(path):
-    """The posterior and the calls of the model; told aloud if there is a ledger."""
-    model = Talking(is_quiet=path is None)
+    """The posterior and the calls of the model."""
+    model = Talking(is_quiet=True)
+    return sampled(model, path), model.calls
+
+
+def sampled(model, path):
     target = vhmc.from_callable(model, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        posterior = vhmc.sample(
+        return vhmc.sample(
             target, 200, draws=50, chains=2, num_features=20, ledger=path
         )
-    return posterior, model.calls
 
 
 def digest(posterior):
     return hashlib.sha256(posterior.unconstrained.tobytes()).hexdigest()
 
 
+def told(path):
+    """How a run ended, its calls told aloud meanwhile."""
+    model = Talking(is_quiet=False)
+    end = {"error": "", "digest": "", "paid": 0}
+    try:
+        posterior = sampled(model, path)
+        end |= {"digest": digest(posterior), "paid": len(posterior.paid.theta)}
+    except vhmc.LedgerError as error:
+        end["error"] = str(error)
+    except vhmc.RunFailure as failure:
+        end |= {"error": str(failure), "paid": len(failure.paid.theta)}
+    return end | {"calls": model.calls}
+
+
 if __name__ == "__main__":
-    posterior, _ = run(sys.argv[1])
-    print(json.dumps({"digest": digest(posterior)}), flush=True)
+    print(json.dumps(told(sys.argv[1])), flush=True)

@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
-    {"_types", "_arviz"},
+    {"_types", "_arviz", "_arguments"},
     {"core", "diagnostics", "data", "ledger"},
     {"targets"},
     {"methods", "baselines"},

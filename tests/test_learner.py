@@ -7,6 +7,7 @@ import pytest
 
 import vhmc
 from vhmc.core.bases import Additive
+from vhmc.core.bend import Bend
 from vhmc.core.chart import Chart
 from vhmc.core.frame import Frame
 from vhmc.methods import residual_fit
@@ -65,22 +66,31 @@ def test_sums_add_up():
         np.testing.assert_allclose(left, expected, rtol=1e-9, atol=1e-12)
 
 
-def taught_learner(num_features=50):
+STRAIGHT = Chart((Frame(np.zeros(3), np.eye(3)),))
+BENT = Chart(
+    (
+        *STRAIGHT.layers,
+        Bend(np.eye(3), np.array([0.3, -0.2]), np.array([0.4, 0.1])),
+        Frame(np.full(3, 0.1), np.diag([1.0, 0.8, 1.1])),
+    )
+)
+
+
+def taught_learner(num_features=50, chart=STRAIGHT):
     target = vhmc.from_jax(
         lambda t: -0.25 * jnp.sum(t**4) - t[0] * t[1], np.array([0.5, -0.5, 0.3])
     )
     rng = np.random.default_rng(0)
     account = Account(target, 500)
     account.evaluate(rng.standard_normal((120, 3)), "training")
-    learner = Learner(
-        account, Chart((Frame(np.zeros(3), np.eye(3)),)), num_features, rng
-    )
+    learner = Learner(account, chart, num_features, rng)
     learner.learn(redraw=True)
     return learner
 
 
-def test_host_and_jax_agree_on_the_surrogate():
-    learner = taught_learner()
+@pytest.mark.parametrize("chart", [STRAIGHT, BENT], ids=["straight", "bent"])
+def test_host_and_jax_agree_on_the_surrogate(chart):
+    learner = taught_learner(chart=chart)
     thetas = 2 * np.random.default_rng(1).standard_normal((40, 3))
     potential = learner.potential
     values = np.asarray(jax.vmap(potential)(thetas))

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -127,6 +128,49 @@ def test_a_run_that_died_goes_on_bit_for_bit(whole, tmp_path, last):
     assert posterior.num_evaluations == whole.num_evaluations
     num_probes = 1 if on_file else 0
     assert again.calls == whole.num_evaluations - on_file + num_probes
+
+
+class Hanging(Opaque):
+    """It hangs in a corner of the space until it is let go."""
+
+    def __init__(self, is_over, last=None):
+        super().__init__(last, SystemExit)
+        self.is_over, self.num_hung = is_over, 0
+
+    def __call__(self, theta):
+        answer = super().__call__(theta)
+        if theta[0] > 1.8:
+            self.num_hung += 1
+            self.is_over.wait(60)
+        return answer
+
+
+def test_a_model_that_hangs_is_not_waited_for_again(tmp_path):
+    """Points without an answer in time are on file as such, and told as such."""
+    is_over = threading.Event()
+    path = tmp_path / "run.vhmc"
+
+    def run(model, path):
+        return sample(vhmc.from_callable(model, 2, timeout=0.5), path)
+
+    try:
+        unbroken = Hanging(is_over)
+        expected = run(unbroken, None)
+        assert unbroken.num_hung > 0
+        first, second = Hanging(is_over, 120), Hanging(is_over)
+        with pytest.raises(SystemExit):
+            run(first, path)
+        posterior = run(second, path)
+        # Of the round that was under way all are asked again, and no others.
+        again = first.num_hung + second.num_hung - unbroken.num_hung
+        assert 0 <= again <= 8
+        assert second.num_hung < unbroken.num_hung
+        assert {failure.reason for failure in posterior.failures} == {
+            "no answer after 0.5 s"
+        }
+        np.testing.assert_array_equal(posterior.unconstrained, expected.unconstrained)
+    finally:
+        is_over.set()
 
 
 @pytest.mark.parametrize(
@@ -305,7 +349,9 @@ def test_another_model_is_refused(copy):
 
 def test_a_folder_that_is_not_there_or_not_ours(tmp_path):
     target = traced()
-    with pytest.raises(vhmc.LedgerError, match="cannot serve as a ledger"):
+    with pytest.raises(
+        vhmc.LedgerError, match="cannot be written: is the folder there"
+    ):
         vhmc.sample(target, BUDGET, ledger=tmp_path / "no" / "run.vhmc", **OPTIONS)
     assert target.num_evaluations == 0
 

@@ -63,6 +63,7 @@ from vhmc.targets.from_jax import from_jax
 from vhmc.targets.from_numpyro import from_numpyro
 from vhmc.targets.from_pymc import from_pymc
 from vhmc.targets.from_umbridge import from_umbridge
+from vhmc.targets.rows.from_rows import from_rows
 from vhmc.targets.stan.from_stan import from_stan
 from vhmc.targets.target import Target
 
@@ -92,6 +93,7 @@ __all__ = [
     "from_jax",
     "from_numpyro",
     "from_pymc",
+    "from_rows",
     "from_stan",
     "from_umbridge",
     "gaussian",

@@ -2,14 +2,11 @@
 
 from types import ModuleType
 
+from vhmc.targets.extras import load
+
 
 def load_blackjax() -> ModuleType:
     """BlackJAX, which only Pathfinder and NUTS need."""
-    try:
-        import blackjax
-        import blackjax.optimizers.lbfgs
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Pathfinder and NUTS need BlackJAX: pip install 'vhmc[bench]'"
-        ) from error
+    blackjax = load("blackjax", "Pathfinder or NUTS", "bench")
+    load("blackjax.optimizers.lbfgs", "Pathfinder", "bench")
     return blackjax

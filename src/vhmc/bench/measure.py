@@ -12,6 +12,7 @@ from vhmc.bench import rivals
 from vhmc.bench.problem import Problem, errors
 from vhmc.bench.rows import Row, one_line
 from vhmc.runs.default import sample
+from vhmc.targets.guard import Guarded
 from vhmc.targets.target import Answers, Target
 
 
@@ -120,19 +121,18 @@ def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row
     before = target.num_evaluations
     mean_error = sd_error = np.inf
     began = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            # A bad verdict warns; here it is a column.
-            warnings.simplefilter("ignore")
-            outcome = METHODS[task.method](timed, task.budget, task.seed)
-        seconds = time.perf_counter() - began
+    with warnings.catch_warnings():
+        # A bad verdict warns; here it is a column.
+        warnings.simplefilter("ignore")
+        method = Guarded(METHODS[task.method])
+        outcome, failure = method(timed, task.budget, task.seed)
+    seconds = time.perf_counter() - began
+    if failure:
+        spent = target.num_evaluations - before
+        outcome = Outcome(np.empty(0), spent, note=failure)
+    else:
         draws = target.parameters.constrain(outcome.draws)
         mean_error, sd_error = errors(problem, draws)
-    except Exception as error:  # whatever a method raises is a row of the table
-        seconds = time.perf_counter() - began
-        note = f"{type(error).__name__}: {error}"
-        spent = target.num_evaluations - before
-        outcome = Outcome(np.empty(0), spent, note=note)
     return Row(
         problem=problem.name,
         dim=target.dim,

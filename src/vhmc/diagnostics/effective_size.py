@@ -61,7 +61,8 @@ def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
         chains = chains[0, : 2 * half].reshape(2, half, *chains.shape[2:])
     with warnings.catch_warnings():
         # Many short chains are what training makes: their number is no mistake.
-        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        for complaint in ("More chains", "Found chain dimension"):  # ArviZ 0 and 1
+            warnings.filterwarnings("ignore", complaint, UserWarning)
         data = az.convert_to_dataset({"x": chains})
     with np.errstate(all="ignore"):  # chains that do not move: infinite or undefined
         return np.asarray(getattr(az, statistic)(data, **options)["x"])

@@ -224,6 +224,10 @@ class LedgerFile:
             return f"{self.path} is not a ledger of vhmc"
         if "malformed" in text:
             return f"{self.path} is damaged ({text})"
+        if "full" in text:
+            return f"{self.path} cannot grow, as the disk is full: make room, run again"
+        if "unable to open" in text or "readonly" in text:
+            return f"{self.path} cannot be written: is the folder there, and yours?"
         return f"{self.path} cannot serve as a ledger: {text}"
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from vhmc._types import Points, PRNGKey, Scalar
+from vhmc._types import Points, Potential, PRNGKey, Scalar
 from vhmc.core.hmc import HMC, HMCState, leapfrog
 from vhmc.core.mass import unit_mass
 from vhmc.core.residual import Residual
@@ -91,12 +91,12 @@ def wander(
 
 
 def transit(
-    key: PRNGKey, kernel: HMC, state: HMCState, residual: Residual
+    key: PRNGKey, kernel: HMC, state: HMCState, potential: Potential
 ) -> tuple[HMCState, Chains]:
     """One transition with a step of random size, and its acceptance probability."""
     key_step, key_move = jax.random.split(key)
     is_short = jax.random.uniform(key_step) < 1 / 3
     step_size = kernel.step_size * jnp.where(is_short, SHORT_STEP, 1.0)
     kernel = eqx.tree_at(lambda kernel: kernel.step_size, kernel, step_size)
-    state, info = kernel.step(key_move, state, residual)
+    state, info = kernel.step(key_move, state, potential)
     return state, info.accept_prob

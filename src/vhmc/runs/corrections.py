@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from vhmc.methods.learner import Learner
-from vhmc.methods.proposals import fresh_key, wander
 from vhmc.runs.check import Check
+from vhmc.runs.delayed_acceptance import DelayedAcceptance
 from vhmc.runs.frozen import Frozen
 
 RUN = 10
@@ -56,40 +55,17 @@ def exact_draws(
     num_evaluations: int,
     num_chains: int,
 ) -> Exact:
-    r"""Delayed acceptance: one true value a draw, and the exact posterior as its law.
-
-    A run of surrogate transitions is a reversible proposal for $e^{-V}$, so its end is
-    accepted with probability $\min(1, w(x') / w(x))$, $w = e^{V - U}$. Chains start at
-    checked points, resampled by their weights.
-    """
+    """Chains of delayed acceptance from checked points, resampled by their weights."""
     chains = max(1, min(num_chains, num_evaluations // 10))
-    num_draws = num_evaluations // chains
     chosen = rng.choice(len(check.theta), chains, p=check.weights)
-    theta, energy = check.theta[chosen], check.energy[chosen]
-    log_weight = learner.energies(theta) - energy
-    residual = learner.residual()
     worth = frozen.ess / frozen.energy.size
     length = int(np.clip(frozen.num_transitions * 2 / max(worth, 0.02), RUN, MOST_RUN))
+    kernel = DelayedAcceptance(learner, frozen.step_size, frozen.num_steps, length)
+    state = kernel.init(check.theta[chosen], check.energy[chosen])
     kept, accepted = [], []
-    for _ in range(num_draws):
-        x = jnp.asarray(learner.chart.to_x(theta))
-        run = wander(
-            fresh_key(rng),
-            x,
-            residual,
-            frozen.step_size,
-            frozen.num_steps,
-            length,
-            jnp.ones(len(x)),
-        )
-        proposed = learner.chart.to_theta(np.asarray(run.x))
-        answer = learner.account.evaluate(proposed, "correcting")
-        new_weight = learner.energies(proposed) - answer.energy
-        accept_prob = np.exp(np.minimum(new_weight - log_weight, 0.0))
-        is_moved = rng.uniform(size=chains) < accept_prob
-        theta = np.where(is_moved[:, None], proposed, theta)
-        log_weight = np.where(is_moved, new_weight, log_weight)
-        kept.append(theta)
+    for _ in range(num_evaluations // chains):
+        state, accept_prob = kernel.step(rng, state)
+        kept.append(state.theta)
         accepted.append(accept_prob)
     return Exact(np.stack(kept, axis=1), float(np.mean(accepted)))
 

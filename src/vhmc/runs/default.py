@@ -3,6 +3,7 @@
 import warnings
 from pathlib import Path
 
+from vhmc._arguments import path_or_none, whole
 from vhmc.core.residual import Charted
 from vhmc.ledger.replay import Diverged
 from vhmc.runs.campaign import Campaign, Settings, warn_if_bad
@@ -14,6 +15,11 @@ from vhmc.runs.posterior import Posterior
 from vhmc.runs.warm_start import old_surrogate
 from vhmc.targets.account import Account, Interrupted
 from vhmc.targets.target import Target
+
+MOST_BYTES = 2**34
+"""Of the draws alone."""
+MOST_FEATURES = 20_000
+"""Nodes whose normal equations, 3.2 GB, a workstation still solves."""
 
 
 def sample(
@@ -54,16 +60,20 @@ def sample(
         finished run goes on training.
     """
     plan(target, budget, correction)
-    for name, number, least in (("draws", draws, 4), ("chains", chains, 1)):
-        if number < least:
-            raise ValueError(f"{name} must be at least {least}, got {number}")
-    if num_features is not None and num_features < 0:
-        raise ValueError(f"num_features must be at least 0, got {num_features}")
+    budget = int(budget)
+    settings = Settings(
+        whole("draws", draws, 4),
+        whole("chains", chains, 1),
+        correction,
+        whole("seed", seed),
+        None if num_features is None else whole("num_features", num_features),
+    )
+    _refuse_floods(settings, target.dim)
+    ledger = path_or_none("ledger", ledger)
     if isinstance(warm_start, str | Path):
         old: Charted | None = surrogate_on_file(warm_start, target)
     else:
         old = None if warm_start is None else old_surrogate(warm_start, target)
-    settings = Settings(draws, chains, correction, seed, num_features)
     with (
         opened(ledger, target, budget, settings) as (replay, budgets, is_finished),
         wish_to_stop() as is_stopped,
@@ -92,6 +102,20 @@ def sample(
             posterior = campaign.cut_short()
     warn_if_bad(posterior)
     return posterior
+
+
+def _refuse_floods(settings: Settings, dim: int) -> None:
+    """What no machine could hold is to be known before the model is asked."""
+    size = settings.draws * settings.chains * dim * 8
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"{settings.draws} draws of {settings.chains} chains in {dim} dimensions "
+            f"would take {size / 1e9:.3g} GB: ask for fewer"
+        )
+    if (settings.num_features or 0) > MOST_FEATURES:
+        raise ValueError(
+            f"num_features must be at most {MOST_FEATURES}, got {settings.num_features}"
+        )
 
 
 def _through(

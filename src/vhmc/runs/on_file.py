@@ -15,6 +15,7 @@ from vhmc.ledger.replay import Replay
 from vhmc.methods.learner import Learner, default_num_features
 from vhmc.runs.campaign import Settings, chart_of
 from vhmc.targets.account import Account
+from vhmc.targets.space import in_words
 from vhmc.targets.target import Target
 
 CLOSE = 1e-6
@@ -62,7 +63,7 @@ def _admitted(
     if any(facts[name] != value for name, value in known.items()):
         raise LedgerError(
             f"{file.path} was made for another model: one with parameters "
-            f"{_words(facts['shapes'])}, this one has {_words(shapes)}"
+            f"{in_words(facts['shapes'])}, this one has {in_words(shapes)}"
         )
     for name, value in chosen.items():
         if facts["settings"][name] != value:
@@ -121,7 +122,7 @@ def surrogate_on_file(path: str | Path, target: Target) -> Charted:
         if facts.get("shapes") != shapes:
             raise LedgerError(
                 f"{file.path} is of a model with parameters "
-                f"{_words(facts.get('shapes', {}))}, this one has {_words(shapes)}"
+                f"{in_words(facts.get('shapes', {}))}, this one has {in_words(shapes)}"
             )
         account = Account(target, 0, Replay(file))
         account.absorb()
@@ -138,7 +139,3 @@ def surrogate_on_file(path: str | Path, target: Target) -> Charted:
     learner.reframe(paid.theta[recent][known], paid.grad[recent][known])
     learner.learn(redraw=True)
     return learner.potential
-
-
-def _words(shapes: dict[str, list[int]]) -> str:
-    return ", ".join(f"{n}{list(s) if s else ''}" for n, s in shapes.items())

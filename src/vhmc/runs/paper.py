@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc._arguments import whole
 from vhmc._types import PRNGKey
 from vhmc.core.gaussian import Gaussian
 from vhmc.core.hmc import HMC
@@ -49,7 +50,8 @@ def sample_paper(
     seed: of all random numbers of the run.
     """
     method = VHMC() if method is None else method
-    _check_counts(draws, chains, warmup)
+    draws, chains = whole("draws", draws, 1), whole("chains", chains, 1)
+    warmup, seed = whole("warmup", warmup), whole("seed", seed)
     method.check_dim(target.dim)
     origin = target.start if start is None else target.parameters.flatten(start)
     keys = jax.random.split(jax.random.key(seed), 5)
@@ -130,13 +132,3 @@ def frozen_kernel(
         key_step, state.kernel, starts, state.surrogate, method.acceptance
     )
     return tuning.kernel, tuning.theta
-
-
-def _check_counts(draws: int, chains: int, warmup: int) -> None:
-    for name, number, least in (
-        ("draws", draws, 1),
-        ("chains", chains, 1),
-        ("warmup", warmup, 0),
-    ):
-        if number < least:
-            raise ValueError(f"{name} must be at least {least}, got {number}")

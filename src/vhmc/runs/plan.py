@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from vhmc._arguments import shown, whole
 from vhmc.targets.target import Target
 
 CORRECTIONS = ("auto", "none", "importance", "exact")
@@ -42,11 +43,18 @@ def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
     budget: calls of the model, at most.
     correction: rung of the ladder; only `exact` sets calls aside.
     """
-    if correction not in CORRECTIONS:
+    if not isinstance(target, Target):
+        raise TypeError(
+            "the model must be a target, as from_jax, from_numpyro, from_pymc, "
+            f"from_stan and from_callable make one, got {shown(target)}"
+        )
+    if not isinstance(correction, str) or correction not in CORRECTIONS:
         raise ValueError(
-            f"correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}"
+            f"correction must be one of {', '.join(CORRECTIONS)}, "
+            f"got {shown(correction)}"
         )
     least = LEAST_BUDGET * target.price
+    budget = whole("budget", budget)
     if budget < least:
         raise ValueError(
             f"budget must be at least {least} calls of the model, got {budget}"

@@ -17,7 +17,7 @@ from vhmc.runs.log_density import LogDensity
 from vhmc.runs.training import Trained
 from vhmc.runs.verdict import Verdict
 from vhmc.targets.account import Paid
-from vhmc.targets.space import Space
+from vhmc.targets.space import Space, in_words
 
 
 class Failure(NamedTuple):
@@ -155,12 +155,9 @@ class Posterior:
 
     def __repr__(self) -> str:
         chains, draws, _ = self.unconstrained.shape
-        sizes = (
-            f"{name}{list(s) if s else ''}"
-            for name, s in self.parameters.shapes.items()
-        )
         verdict = f", verdict {self.verdict.status}" if self.verdict else ""
+        names = in_words(self.parameters.shapes)
         return (
-            f"Posterior({', '.join(sizes)}: {chains} chains x {draws} draws, "
+            f"Posterior({names}: {chains} chains x {draws} draws, "
             f"{self.num_evaluations} evaluations{verdict})"
         )

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc._arguments import shown
 from vhmc.core.chart import Chart
 from vhmc.core.residual import Charted
 from vhmc.diagnostics.importance import efficiency
@@ -14,6 +15,7 @@ from vhmc.runs.frozen import some_draws
 from vhmc.runs.log_density import LogDensity
 from vhmc.runs.posterior import Posterior
 from vhmc.targets.account import Account, Paid
+from vhmc.targets.space import in_words
 from vhmc.targets.target import Target
 
 CHAINS = 8
@@ -29,13 +31,13 @@ def old_surrogate(warm_start: Posterior | LogDensity, target: Target) -> Charted
         shapes = warm_start.parameters.shapes
         if shapes != target.parameters.shapes:
             raise ValueError(
-                f"warm_start is of a model with parameters {_words(shapes)}, "
-                f"this one has {_words(target.parameters.shapes)}"
+                f"warm_start is of a model with parameters {in_words(shapes)}, "
+                f"this one has {in_words(target.parameters.shapes)}"
             )
     potential = getattr(density, "potential", None)
     if not isinstance(potential, Charted):
         raise ValueError(
-            f"warm_start must be a posterior of vhmc.sample, got {warm_start!r}"
+            f"warm_start must be a posterior of vhmc.sample, got {shown(warm_start)}"
         )
     dim = len(potential.chart.first.mean)
     if dim != target.dim:
@@ -76,7 +78,3 @@ def located_at(paid: Paid, chart: Chart) -> Located:
         is_finished=np.zeros(1, dtype=bool),
         has_mode=True,
     )
-
-
-def _words(shapes: dict[str, tuple[int, ...]]) -> str:
-    return ", ".join(f"{n}{list(s) if s else ''}" for n, s in shapes.items())

@@ -191,7 +191,8 @@ class Account:
                 Round(kind, phase, thetas, *answer, calls, began, seconds)
             )
         except LedgerError as error:
-            self._rows.append((thetas, answer, phase))
+            if kind == "points":  # rows of a Hessian are none
+                self._rows.append((thetas, answer, phase))
             raise RunFailure(f"the run stops: {error}", paid=self.paid) from error
         return answer
 

@@ -16,13 +16,14 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def on_rows(*rows: np.ndarray) -> Any:
         number = len(rows[0])
-        answers = compiled(*(_padded(part) for part in rows))
+        answers = compiled(*(padded(part) for part in rows))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[:number], answers)
 
     return on_rows
 
 
-def _padded(rows: np.ndarray) -> np.ndarray:
+def padded(rows: np.ndarray) -> np.ndarray:
+    """Rows up to the next batch size, the last one repeated."""
     number = len(rows)
     if not number:
         return rows

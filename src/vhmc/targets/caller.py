@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from vhmc.targets.guard import Guarded, describe
+from vhmc._arguments import positive, shown
+from vhmc.targets.guard import Guarded
 from vhmc.targets.target import Answers
 
 
@@ -66,13 +67,13 @@ class Caller:
         timeout: float | None = None,
     ):
         if not callable(function):
-            raise ValueError(f"the model must be a function, got {function!r}")
+            raise ValueError(f"the model must be a function, got {shown(function)}")
         if parallel is not None and not callable(getattr(parallel, "map", None)):
-            raise ValueError(f"parallel must have a `map`, got {parallel!r}")
+            raise ValueError(f"parallel must have a `map`, got {shown(parallel)}")
         if parallel is not None and batch:
             raise ValueError("a batch is one call: give batch or parallel, not both")
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout must be positive, got {timeout}")
+        if timeout is not None:
+            timeout = positive("timeout", timeout)
         self._ask = Guarded(Checked(function, with_grad), timeout)
         self._is_batch, self._parallel = batch, parallel
 
@@ -101,11 +102,12 @@ class Caller:
     def _in_parallel(self, points: np.ndarray) -> Sequence[tuple[Any, str]]:
         """Answers in order; where the workers fail, the rest has that as its reason."""
         rows: list[tuple[Any, str]] = []
-        try:
+
+        def collect() -> None:
             for row in self._parallel.map(self._ask, list(points)):
                 # Dask and a few others hand out futures.
                 rows.append(row.result() if hasattr(row, "result") else row)
-        except Exception as error:  # a pool that broke, a cluster that went away
-            missing = len(points) - len(rows)
-            rows += [(None, f"the workers failed: {describe(error)}")] * missing
-        return rows
+
+        _, obstacle = Guarded(collect)()  # a pool that broke, a cluster that is gone
+        missing = len(points) - len(rows)
+        return rows + [(None, f"the workers failed: {obstacle}")] * missing

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vhmc._arguments import positive, shown
 from vhmc.targets.target import Answers
 
 KINDS = "forward", "central"
@@ -64,9 +65,12 @@ def differences(kind: str, step: float | None) -> Differences:
         wants one well above the default.
     """
     if kind not in KINDS:
-        raise ValueError(f"differences must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(
+            f"differences must be one of {', '.join(KINDS)}, got {shown(kind)}"
+        )
     if step is None:
         step = np.finfo(float).eps ** (1 / 2 if kind == "forward" else 1 / 3)
-    if not 0 < step < 1:
+    step = positive("step", step)
+    if step >= 1:
         raise ValueError(f"step must be between 0 and 1, got {step}")
-    return Differences(kind, float(step))
+    return Differences(kind, step)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from vhmc._arguments import shown, whole
 from vhmc._types import Vector
 from vhmc.core.transforms import AbstractConstraint
 from vhmc.targets.batches import batched
@@ -103,19 +104,11 @@ def _parameters(
     names: Names | None,
     constraints: Mapping[str, AbstractConstraint],
 ) -> Parameters:
-    if dim < 1:
-        raise ValueError(f"dim must be at least 1, got {dim}")
-    start = np.zeros(dim) if init is None else np.asarray(init, dtype=float)
+    dim = whole("dim", dim, 1)
+    start = np.zeros(dim) if init is None else _vector(init)
     if start.shape != (dim,):
         raise ValueError(f"init must have shape ({dim},), got {start.shape}")
-    if names is None:
-        shapes: dict[str, tuple[int, ...]] = {"theta": (dim,)}
-    elif isinstance(names, Mapping):
-        shapes = {name: tuple(shape) for name, shape in names.items()}
-    else:
-        shapes = dict.fromkeys(names, ())
-        if isinstance(names, str) or len(shapes) != len(names):
-            raise ValueError(f"names must be different words, got {names!r}")
+    shapes = {"theta": (dim,)} if names is None else _shapes(names)
     sizes = [int(np.prod(shape)) for shape in shapes.values()]
     if sum(sizes) != dim:
         raise ValueError(f"names are for {sum(sizes)} parameters, dim is {dim}")
@@ -125,6 +118,32 @@ def _parameters(
         for (name, shape), part in zip(shapes.items(), parts, strict=True)
     }
     return Parameters(values, constraints)
+
+
+def _shapes(names: Names) -> dict[str, tuple[int, ...]]:
+    are_words = isinstance(names, Sequence | Mapping) and not isinstance(names, str)
+    are_words = are_words and all(isinstance(n, str) and n.strip() for n in names)
+    if not are_words or len(set(names)) != len(names):
+        raise ValueError(
+            "names must be different words, or a dict from them to shapes, "
+            f"got {shown(names)}"
+        )
+    if not isinstance(names, Mapping):
+        return dict.fromkeys(names, ())
+    shapes = {}
+    for name, shape in names.items():
+        if not isinstance(shape, tuple | list):
+            raise ValueError(f"the shape of {name} must be a tuple, got {shown(shape)}")
+        shapes[name] = tuple(whole(f"the shape of {name}", n, 1) for n in shape)
+    return shapes
+
+
+def _vector(init: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(init, dtype=float)
+    except (TypeError, ValueError) as error:
+        message = f"init must be a vector of real numbers, got {shown(init)}"
+        raise ValueError(message) from error
 
 
 class _View:

@@ -55,7 +55,7 @@ class NumPyroSpace(Space):
         zeros = {name: jnp.zeros(site["free_shape"]) for name, site in latent.items()}
         # JAX sorts the names of a dict; a list keeps the model's own order.
         vector, unravel = ravel_pytree([zeros[name] for name in self.names])
-        self._sizes = [zeros[name].size for name in self.names]
+        self.free_sizes = [zeros[name].size for name in self.names]
         self._unravel = lambda theta: dict(zip(self.names, unravel(theta), strict=True))
         self.start = np.asarray(vector, dtype=float)
         self.dims = {name: _dims(name, site) for name, site in sites.items()}
@@ -68,14 +68,6 @@ class NumPyroSpace(Space):
         return potential_energy(
             self._model, self._args, self._kwargs, self._unravel(theta)
         )
-
-    def label(self, index: int) -> str:
-        """Site that an entry of the free vector belongs to, and its place there."""
-        for name, size in zip(self.names, self._sizes, strict=True):
-            if index < size:
-                return name if size == 1 else f"{name}[{index}]"
-            index -= size
-        raise IndexError("beyond the last parameter")
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Sample sites in their supports."""

@@ -10,7 +10,7 @@ import numpy as np
 from vhmc._types import Scalar, Vector
 from vhmc.targets.caller import Caller
 from vhmc.targets.extras import load
-from vhmc.targets.guard import describe
+from vhmc.targets.guard import Guarded
 from vhmc.targets.host import HostTarget
 from vhmc.targets.space import Space
 from vhmc.targets.target import Target
@@ -36,17 +36,15 @@ def from_pymc(
     if not model.value_vars:
         raise ValueError("the model has no parameters: no random variable is free")
     space = PyMCSpace(model)
-    try:
-        energy = _traced_energy(model, space)
-        # What cannot be traced says so here, before anything is evaluated.
-        jax.eval_shape(jax.value_and_grad(energy), jnp.asarray(space.start))
-    except Exception as error:  # the many ways in which tracing an Op may fail
-        route = f"compiled by PyTensor, as JAX cannot trace it ({describe(error)})"
-        function = model.logp_dlogp_function(ravel_inputs=True)
-        function.set_extra_values({})
-        caller = Caller(_Flat(function), parallel=parallel, timeout=timeout)
-        return HostTarget(caller, space, route, is_serial=caller.is_serial)
-    return TracedTarget(energy, space)
+    # Tracing an Op may fail in many ways, and says so before anything is evaluated.
+    energy, obstacle = Guarded(_traced_energy)(model, space)
+    if not obstacle:
+        return TracedTarget(energy, space)
+    function = model.logp_dlogp_function(ravel_inputs=True)
+    function.set_extra_values({})
+    caller = Caller(_Flat(function), parallel=parallel, timeout=timeout)
+    route = f"compiled by PyTensor, as JAX cannot trace it ({obstacle})"
+    return HostTarget(caller, space, route, is_serial=caller.is_serial)
 
 
 class _Flat:
@@ -68,6 +66,7 @@ def _traced_energy(model: Any, space: "PyMCSpace") -> Callable[[Vector], Scalar]
     def energy(theta: Vector) -> Scalar:
         return -jnp.asarray(log_density(*space.split(theta))[0], dtype=float)
 
+    jax.eval_shape(jax.value_and_grad(energy), jnp.asarray(space.start))
     return energy
 
 
@@ -79,6 +78,7 @@ class PyMCSpace(Space):
         point = model.initial_point()
         starts = [np.asarray(point[var.name]) for var in model.value_vars]
         self._free_shapes = [start.shape for start in starts]
+        self.free_sizes = [start.size for start in starts]
         self._dtypes = [start.dtype for start in starts]
         self.start = np.concatenate([start.ravel() for start in starts]).astype(float)
         self.names = [variable.name for variable in model.free_RVs]
@@ -109,15 +109,6 @@ class PyMCSpace(Space):
             begin = end
         return parts
 
-    def label(self, index: int) -> str:
-        """Variable that an entry of the free vector belongs to, and its place."""
-        for name, shape in zip(self.names, self._free_shapes, strict=True):
-            size = int(np.prod(shape))
-            if index < size:
-                return name if size == 1 else f"{name}[{index}]"
-            index -= size
-        raise IndexError("beyond the last parameter")
-
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Free random variables in their supports."""
         return self._values(thetas, self.names)
@@ -132,18 +123,29 @@ class PyMCSpace(Space):
         if not observed:
             return {}
         names = [variable.name for variable in observed]
-        terms = self._model.logp(vars=observed, sum=False)
-        return dict(zip(names, self._run(terms, thetas), strict=True))
+
+        def terms() -> list[Any]:
+            return self._model.logp(vars=observed, sum=False)
+
+        values = self._run(("log likelihood",), terms, thetas)
+        return dict(zip(names, values, strict=True))
 
     def _values(self, thetas: np.ndarray, names: list[str]) -> dict[str, np.ndarray]:
-        variables = [self._variables[name] for name in names]
-        return dict(zip(names, self._run(variables, thetas), strict=True))
+        def variables() -> list[Any]:
+            return [self._variables[name] for name in names]
 
-    def _run(self, outputs: list[Any], thetas: np.ndarray) -> list[np.ndarray]:
-        """PyTensor's variables at free vectors along the last axis."""
-        key = tuple(str(id(output)) for output in outputs)
+        values = self._run(("values", *names), variables, thetas)
+        return dict(zip(names, values, strict=True))
+
+    def _run(
+        self,
+        key: tuple[str, ...],
+        outputs: Callable[[], list[Any]],
+        thetas: np.ndarray,
+    ) -> list[np.ndarray]:
+        """PyTensor's variables at free vectors along the last axis, compiled once."""
         if key not in self._forward:
-            self._forward[key] = _forward(self._model, outputs, self)
+            self._forward[key] = _forward(self._model, outputs(), self)
         rows = self._forward[key](thetas.reshape(-1, self.dim))
         leading = thetas.shape[:-1]
         return [np.asarray(row).reshape(*leading, *row.shape[1:]) for row in rows]
@@ -153,23 +155,26 @@ def _forward(
     model: Any, outputs: list[Any], space: PyMCSpace
 ) -> Callable[[np.ndarray], list[np.ndarray]]:
     """Variables at rows of free vectors, by JAX or else by PyTensor, row by row."""
-    from pymc.sampling.jax import get_jaxified_graph
-
-    try:
-        graph = get_jaxified_graph(inputs=model.value_vars, outputs=outputs)
-        batch = jax.jit(jax.vmap(lambda theta: graph(*space.split(theta))))
-        jax.eval_shape(batch, jnp.asarray(space.start)[None])
+    batch, obstacle = Guarded(_traced_forward)(model, outputs, space)
+    if not obstacle:
         return batch
-    except Exception:  # as above: PyTensor can do what JAX cannot
-        function = model.compile_fn(
-            inputs=model.value_vars,
-            outs=outputs,
-            on_unused_input="ignore",
-            point_fn=False,
-        )
+    function = model.compile_fn(
+        inputs=model.value_vars, outs=outputs, on_unused_input="ignore", point_fn=False
+    )
 
     def row_by_row(thetas: np.ndarray) -> list[np.ndarray]:
         rows = [function(*space.split(theta)) for theta in thetas]
         return [np.stack(values) for values in zip(*rows, strict=True)]
 
     return row_by_row
+
+
+def _traced_forward(
+    model: Any, outputs: list[Any], space: PyMCSpace
+) -> Callable[[np.ndarray], list[np.ndarray]]:
+    from pymc.sampling.jax import get_jaxified_graph
+
+    graph = get_jaxified_graph(inputs=model.value_vars, outputs=outputs)
+    batch = jax.jit(jax.vmap(lambda theta: graph(*space.split(theta))))
+    jax.eval_shape(batch, jnp.asarray(space.start)[None])
+    return batch

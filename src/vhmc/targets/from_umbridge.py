@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vhmc._arguments import whole
 from vhmc.core.transforms import AbstractConstraint
 from vhmc.targets.from_callable import Names, from_callable
 from vhmc.targets.target import Target
@@ -68,8 +69,7 @@ def from_umbridge(
             "the server's model has no gradient: choose differences, 'forward' or "
             "'central'"
         )
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+    workers = whole("workers", workers, 1)
     if init is None and isinstance(prior, tuple):
         init = np.broadcast_to(np.asarray(prior[0], dtype=float), (dim,))
     log_prior = _density(prior, dim, "prior")

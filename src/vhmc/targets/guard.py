@@ -15,7 +15,7 @@ LONGEST = 200
 
 
 class Guarded:
-    """A call of the user's model that never raises; it can be sent to a worker.
+    """A call of the user's code that never raises; it can be sent to a worker.
 
     Returns the answer and a reason: an empty one, or what went wrong and no answer.
 
@@ -32,11 +32,19 @@ class Guarded:
         if self._timeout is None:
             return self._attempt(*arguments)
         outcome: list[tuple[Any, str]] = []
-        thread = threading.Thread(
-            target=lambda: outcome.append(self._attempt(*arguments)), daemon=True
-        )
+        farewell: list[BaseException] = []
+
+        def attempt() -> None:
+            try:
+                outcome.append(self._attempt(*arguments))
+            except BaseException as error:  # it asks the whole process to end
+                farewell.append(error)
+
+        thread = threading.Thread(target=attempt, daemon=True)
         thread.start()
         thread.join(self._timeout)
+        if farewell:
+            raise farewell[0]
         if not outcome:
             return None, f"no answer after {self._timeout:g} s"
         return outcome[0]
@@ -44,7 +52,7 @@ class Guarded:
     def _attempt(self, *arguments: Any) -> tuple[Any, str]:
         try:
             return self._function(*arguments), ""
-        except Exception as error:  # whatever a user's model may raise
+        except Exception as error:  # whatever code that is not ours may raise
             return None, describe(error)
 
 

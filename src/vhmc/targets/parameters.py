@@ -38,21 +38,13 @@ class Parameters(Space):
         self._constraints = [constraints.get(name, real) for name in self.names]
         values = self._as_arrays([value for _, value in paths])
         self.shapes = dict(zip(self.names, (v.shape for v in values), strict=True))
-        vector, self._unravel = ravel_pytree(self._to_free(values))
+        free = self._to_free(values)
+        vector, self._unravel = ravel_pytree(free)
+        self.free_sizes = [part.size for part in free]
         self.start = np.asarray(vector)
         if not self.dim:
             raise ValueError("init has no parameters")
         self.dims, self.coords = {}, {}
-
-    def label(self, index: int) -> str:
-        """Name of the parameter that an entry of the free vector belongs to."""
-        for name, part in zip(
-            self.names, self._unravel(jnp.asarray(self.start)), strict=True
-        ):
-            if index < part.size:
-                return name if part.size == 1 else f"{name}[{index}]"
-            index -= part.size
-        raise IndexError("beyond the last parameter")
 
     def unflatten(self, theta: Vector) -> tuple[Any, Scalar]:
         """The user's parameters at `theta`, and the log-Jacobian of getting there."""

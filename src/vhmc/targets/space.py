@@ -1,6 +1,7 @@
 """The user's names and values on one side, a flat free vector on the other."""
 
 import abc
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ class Space(abc.ABC):
     """How the parameters of a model lie in the vector that the method works on.
 
     names, shapes: of the parameters, in the user's space.
+    free_sizes: of the parameters, in the free vector.
     start: initial values as a free vector.
     dims, coords: names of axes, and labels along them, as ArviZ takes them.
     """
 
     names: list[str]
     shapes: dict[str, tuple[int, ...]]
+    free_sizes: list[int]
     start: np.ndarray
     dims: dict[str, list[str]]
     coords: dict[str, Any]
@@ -25,9 +28,13 @@ class Space(abc.ABC):
         """Length of the free vector."""
         return len(self.start)
 
-    @abc.abstractmethod
     def label(self, index: int) -> str:
-        """Name of the parameter that an entry of the free vector belongs to."""
+        """Parameter that an entry of the free vector belongs to, and its place."""
+        for name, size in zip(self.names, self.free_sizes, strict=True):
+            if index < size:
+                return name if size == 1 else f"{name}[{index}]"
+            index -= size
+        raise IndexError("beyond the last parameter")
 
     @abc.abstractmethod
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
@@ -53,3 +60,8 @@ class Space(abc.ABC):
         draws = self.constrain(thetas)
         leading = thetas.shape[:-1]
         return np.concatenate([v.reshape(*leading, -1) for v in draws.values()], -1)
+
+
+def in_words(shapes: Mapping[str, Sequence[int]]) -> str:
+    """Names with their shapes, `mu, theta[8]`."""
+    return ", ".join(f"{n}{list(s) if s else ''}" for n, s in shapes.items())

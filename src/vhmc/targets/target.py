@@ -9,7 +9,7 @@ import numpy as np
 
 from vhmc._types import Potential
 from vhmc.targets.guard import NO_DENSITY, Guarded, complaint, is_usable
-from vhmc.targets.space import Space
+from vhmc.targets.space import Space, in_words
 
 
 class Evaluations(NamedTuple):
@@ -150,8 +150,5 @@ class Target(abc.ABC):
         """The true energy as something JAX can trace and differentiate once."""
 
     def __repr__(self) -> str:
-        names = ", ".join(
-            f"{name}{list(shape) if shape else ''}"
-            for name, shape in self.parameters.shapes.items()
-        )
+        names = in_words(self.parameters.shapes)
         return f"Target({names}: dim {self.dim}, {self.route})"

@@ -61,10 +61,12 @@ class StanSpace(Space):
         self.shapes = model.layout(False)
         self._all_shapes = model.layout(True)
         self.names = list(self.shapes)
+        owners = [name.split(".")[0] for name in model.free_names()]
+        self.free_sizes = [owners.count(name) for name in self.names]
         self.dims, self.coords = {}, {}
 
     def label(self, index: int) -> str:
-        """Parameter that an entry of the free vector belongs to, and its place."""
+        """Parameter and place as Stan counts them."""
         name, *places = self._model.free_names()[index].split(".")
         return f"{name}[{','.join(places)}]" if places else name
 

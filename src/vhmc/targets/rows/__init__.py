@@ -1,0 +1,1 @@
+"""Tall data: likelihoods that are sums over rows, wherever the rows are."""

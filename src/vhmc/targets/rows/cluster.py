@@ -1,0 +1,221 @@
+"""Rows on the workers of a Dask cluster: points go out, sums come back."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vhmc._arguments import shown
+from vhmc.targets.extras import load
+from vhmc.targets.rows.likelihood import RowLikelihood
+from vhmc.targets.rows.memory import checked, chunked
+from vhmc.targets.rows.parquet import as_array
+from vhmc.targets.rows.source import Source, Sums, add_up
+
+LOG = logging.getLogger("vhmc")
+FEW = 16
+"""Partial sums that are sent to the client as they are; more are added on workers."""
+ATTEMPTS = 3
+"""Times that lost rows are sent again before the run ends."""
+
+
+class LostRows(RuntimeError):
+    """Workers that died took rows along that nobody can make again."""
+
+
+class Shard:
+    """A part of the rows in the memory of a worker."""
+
+    def __init__(self, likelihood: RowLikelihood, columns: Mapping[str, np.ndarray]):
+        self._likelihood = likelihood
+        self._chunks = chunked(checked(columns))
+
+    def total(self, summand: str, thetas: np.ndarray) -> Sums:
+        """Sums over its rows, by as many threads as the worker has."""
+        from distributed import get_worker
+
+        threads = get_worker().state.nthreads
+        function = getattr(self._likelihood, summand)
+        return add_up(function, thetas, self._chunks, threads)
+
+
+class Cluster(Source):
+    """Shards of the rows, persisted on workers.
+
+    A shard stays where it is. If its worker dies Dask makes it again from its recipe;
+    sums are added in the order of the shards, so the result is the same.
+
+    client: of the user.
+    send: puts the shards on the workers; again if they were lost.
+    can_rebuild: whether the rows come from somewhere they can be fetched from again.
+    """
+
+    def __init__(self, client: Any, send: Callable[[], list[Any]], can_rebuild: bool):
+        self._client, self._send, self._can_rebuild = client, send, can_rebuild
+        self._workers = set(workers_of(client))
+        self._shards = send()
+        number = len(self._workers)
+        self.name = f"rows on {number} Dask worker{'s' if number > 1 else ''}"
+
+    def total(self, summand: str, thetas: np.ndarray) -> Sums:
+        """One task a shard; the points go out with it."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        for _ in range(ATTEMPTS):
+            try:
+                return self._attempt(summand, thetas)
+            except (FutureCancelledError, KilledWorker) as error:
+                self._note_losses()
+                if not self._can_rebuild:
+                    raise LostRows(
+                        "a worker died with rows that cannot be made again: build the "
+                        "Dask collection from files, or give arrays of this process"
+                    ) from error
+                LOG.warning("rows were lost with their worker and are sent again")
+                self._shards = self._send()
+        raise LostRows(f"workers died {ATTEMPTS} times in a row during one pass")
+
+    def _attempt(self, summand: str, thetas: np.ndarray) -> Sums:
+        submit = self._client.submit
+        parts = [
+            submit(Shard.total, shard, summand, thetas, pure=False)
+            for shard in self._shards
+        ]
+        while len(parts) > FEW:
+            groups = [parts[i : i + FEW] for i in range(0, len(parts), FEW)]
+            parts = [submit(added, group, pure=False) for group in groups]
+        total = added(self._client.gather(parts))
+        self._note_losses()
+        return total
+
+    def _note_losses(self) -> None:
+        present = set(workers_of(self._client))
+        for worker in sorted(self._workers - present):
+            LOG.warning("worker %s went away; others take over its rows", worker)
+        self._workers = present
+
+
+def added(parts: Sequence[Sums]) -> Sums:
+    """Sums of sums, in order."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = tuple(map(np.add, total, part))
+    return total
+
+
+def connected(client: Any) -> Any:
+    """The user's client, or one for the address of a scheduler."""
+    distributed = load("distributed", "client", "dask")
+    if isinstance(client, str):
+        client = distributed.Client(client)
+    if not isinstance(client, distributed.Client):
+        raise ValueError(
+            f"client must be a Dask client or the address of a scheduler, got "
+            f"{shown(client)}"
+        )
+    if not workers_of(client):
+        raise ValueError("the Dask cluster has no workers")
+    return client
+
+
+def workers_of(client: Any) -> list[str]:
+    """Addresses of the workers."""
+    return list(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def from_memory(
+    likelihood: RowLikelihood, client: Any, columns: Mapping[str, np.ndarray]
+) -> Cluster:
+    """Rows of this process, a part to every worker."""
+
+    def send() -> list[Any]:
+        workers = workers_of(client)
+        num_rows = len(next(iter(columns.values())))
+        edges = num_rows * np.arange(num_shards + 1) // num_shards
+        shards = []
+        for i in range(num_shards):
+            part = {name: c[edges[i] : edges[i + 1]] for name, c in columns.items()}
+            # In a list: Dask takes the names of a dict for those of its own.
+            place = [workers[i % len(workers)]]
+            (held,) = client.scatter([part], workers=place, hash=False)
+            shards.append(client.submit(Shard, likelihood, held, pure=False))
+        return shards
+
+    num_shards = len(workers_of(client))
+    return Cluster(client, send, can_rebuild=True)
+
+
+def from_parquet(
+    likelihood: RowLikelihood, client: Any, files: Sequence[str], columns: Sequence[str]
+) -> Cluster:
+    """Row groups of files that every worker can read, a part to each."""
+    import pyarrow.parquet
+
+    groups = [
+        (file, number)
+        for file in files
+        for number in range(pyarrow.parquet.ParquetFile(file).num_row_groups)
+    ]
+    parts = np.array_split(np.arange(len(groups)), len(workers_of(client)))
+
+    def send() -> list[Any]:
+        return [
+            client.submit(
+                _read_groups,
+                likelihood,
+                [groups[i] for i in part],
+                list(columns),
+                pure=False,
+            )
+            for part in parts
+            if len(part)
+        ]
+
+    return Cluster(client, send, can_rebuild=True)
+
+
+def _read_groups(
+    likelihood: RowLikelihood, groups: Sequence[tuple[str, int]], columns: list[str]
+) -> Shard:
+    import pyarrow
+    import pyarrow.parquet
+
+    tables = [
+        pyarrow.parquet.ParquetFile(file).read_row_group(number, columns=columns)
+        for file, number in groups
+    ]
+    table = pyarrow.concat_tables(tables)
+    return Shard(
+        likelihood,
+        {name: as_array(table[name], name, groups[0][0]) for name in columns},
+    )
+
+
+def from_collection(
+    likelihood: RowLikelihood, client: Any, parts: Sequence[Any]
+) -> Cluster:
+    """Partitions of a Dask collection, those beside each other on one worker.
+
+    parts: of delayed columns by name.
+    """
+    numbers = np.array_split(np.arange(len(parts)), len(workers_of(client)))
+
+    def send() -> list[Any]:
+        # Dask keeps how they are made for as long as the shards are wanted.
+        futures = client.compute(list(parts))
+        return [
+            client.submit(_joined, likelihood, [futures[i] for i in group], pure=False)
+            for group in numbers
+            if len(group)
+        ]
+
+    return Cluster(client, send, can_rebuild=False)
+
+
+def _joined(likelihood: RowLikelihood, parts: Sequence[Mapping[str, Any]]) -> Shard:
+    return Shard(
+        likelihood,
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]},
+    )

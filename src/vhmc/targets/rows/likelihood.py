@@ -1,0 +1,62 @@
+"""The user's sum over rows, for many parameters at once: all that a source is asked."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc._types import Scalar, Vector
+from vhmc.targets.parameters import Parameters
+
+Rows = Mapping[str, Any]
+"""Columns by name; all have as many rows."""
+
+
+class RowLikelihood:
+    """A log likelihood that adds up the rows it is given; it can be sent to a worker.
+
+    function: of the user, from parameters and rows to their sum.
+    parameters: names, shapes and constraints.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any], parameters: Parameters):
+        self._function, self._parameters = function, parameters
+
+    def __call__(self, theta: Vector, rows: Rows) -> Scalar:
+        """At a free vector."""
+        values, _ = self._parameters.unflatten(theta)
+        total = jnp.asarray(self._function(values, rows), dtype=float)
+        if total.shape != ():
+            raise ValueError(
+                "log_likelihood must return one number, the sum over its rows, got "
+                f"shape {total.shape}"
+            )
+        return total
+
+    def values_and_grads(
+        self, thetas: np.ndarray, rows: Rows
+    ) -> tuple[jax.Array, jax.Array]:
+        """Sums and their gradients at several free vectors, one a row."""
+        return self._values_and_grads(thetas, rows)
+
+    def hessians(self, thetas: np.ndarray, rows: Rows) -> tuple[jax.Array]:
+        """Second derivatives."""
+        return self._hessians(thetas, rows)
+
+    @functools.cached_property
+    def _values_and_grads(self) -> Callable[..., Any]:
+        return jax.jit(jax.vmap(jax.value_and_grad(self), in_axes=(0, None)))
+
+    @functools.cached_property
+    def _hessians(self) -> Callable[..., Any]:
+        def hessians(thetas, rows):
+            return (jax.vmap(jax.hessian(self), in_axes=(0, None))(thetas, rows),)
+
+        return jax.jit(hessians)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled programs stay where they are: a worker makes its own.
+        return {"_function": self._function, "_parameters": self._parameters}

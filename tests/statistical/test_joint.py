@@ -1,0 +1,166 @@
+"""Geweke's test: kernels that keep the joint law of parameters and data.
+
+Parameters from the prior, then in turn data given parameters and one transition of the
+kernel given data: if the kernel leaves the posterior alone, parameters keep the law of
+the prior for ever. Chains begin there, so nothing has to be waited for. A kernel that
+is only a little wrong drifts away, as its errors add up.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import vhmc
+from tests.chance import LIMIT, standard_errors
+from tests.statistical.models import MODELS
+from vhmc.core.chart import Chart
+from vhmc.core.frame import Frame
+from vhmc.methods.learner import Learner
+from vhmc.methods.proposals import transit
+from vhmc.runs.delayed_acceptance import DelayedAcceptance
+from vhmc.targets.account import Account
+from vhmc.targets.caller import Caller
+from vhmc.targets.host import HostTarget
+
+pytestmark = pytest.mark.statistical
+REPLICAS = 100
+"""Independent chains: two make one of the 50 batches of the rule for all tests."""
+
+
+def waves(theta):
+    """Functions without tails: a chain that runs away must not look merely noisy."""
+    return np.concatenate([np.sin(theta), np.cos(theta)], axis=-1)
+
+
+def assert_prior(model, thetas, seed):
+    """Compare with 300,000 draws of the prior, whose own error is far smaller.
+
+    thetas: shape (replica, time, dim). False alarms: below one in 130,000 a function.
+    """
+    keys = jax.random.split(jax.random.key(seed + 1), 300_000)
+    truth = waves(np.asarray(jax.vmap(model.prior)(keys))).mean(axis=0)
+    rows = waves(thetas).reshape(-1, 2 * model.dim)
+    assert standard_errors(rows, truth).max() < LIMIT
+
+
+def dense_mass(dim):
+    return vhmc.mass_from_covariance(0.5 * jnp.eye(dim) + 0.3)
+
+
+KERNELS = {
+    # Large steps: what is kept after a refusal must be right, too.
+    "large steps": lambda dim: vhmc.HMC(vhmc.unit_mass(dim), 0.5, 3, 1.0),
+    "dense mass, jitter": lambda dim: vhmc.HMC(dense_mass(dim), 0.5, 6, 0.7),
+    "unit mass": lambda dim: vhmc.HMC(vhmc.unit_mass(dim), 0.25, 6),
+}
+
+
+QUICK = dict(zip(MODELS, KERNELS, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        pytest.param(
+            name, kernel, marks=[] if QUICK[name] == kernel else [pytest.mark.slow]
+        )
+        for name in MODELS
+        for kernel in KERNELS
+    ],
+)
+def test_hmc_keeps_the_joint_law(name, kernel, seed):
+    """Energy and gradient are kept between four transitions that share their data."""
+    model = MODELS[name]
+    moves = KERNELS[kernel](model.dim)
+
+    def replica(key):
+        key_start, key_run = jax.random.split(key)
+
+        def advance(theta, key):
+            key_data, key_moves = jax.random.split(key)
+            key_moves = jax.random.split(key_moves, 4)
+            data = model.data(key_data, theta)
+
+            def potential(theta):
+                return model.energy(theta, data)
+
+            def move(state, key):
+                return moves.step(key, state, potential)[0], None
+
+            state = moves.init(theta[None], potential)
+            state, _ = jax.lax.scan(move, state, key_moves)
+            return state.theta[0], state.theta[0]
+
+        keys = jax.random.split(key_run, 500)
+        return jax.lax.scan(advance, model.prior(key_start), keys)[1]
+
+    keys = jax.random.split(jax.random.key(seed), REPLICAS)
+    thetas = jax.jit(jax.vmap(replica))(keys)
+    assert_prior(model, np.asarray(thetas), seed)
+
+
+def test_transitions_on_the_surrogate_keep_the_joint_law(seed):
+    """Steps of random size, as the frozen phase and the exact rung make them."""
+    model = MODELS["hierarchical"]
+    kernel = vhmc.HMC(vhmc.unit_mass(model.dim), 0.4, 5, 0.7)
+
+    def replica(key):
+        key_start, key_run = jax.random.split(key)
+
+        def advance(theta, key):
+            key_data, key_move = jax.random.split(key)
+            data = model.data(key_data, theta)
+
+            def potential(theta):
+                return model.energy(theta, data)
+
+            state = kernel.init(theta[None], potential)
+            state, _ = transit(key_move, kernel, state, potential)
+            return state.theta[0], state.theta[0]
+
+        keys = jax.random.split(key_run, 500)
+        return jax.lax.scan(advance, model.prior(key_start), keys)[1]
+
+    keys = jax.random.split(jax.random.key(seed), REPLICAS)
+    thetas = jax.jit(jax.vmap(replica))(keys)
+    assert_prior(model, np.asarray(thetas), seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_rounds"),
+    [
+        ("normal", 300),
+        pytest.param("logistic", 2000, marks=pytest.mark.slow),
+    ],
+)
+def test_delayed_acceptance_keeps_the_joint_law(name, num_rounds, seed):
+    """Every chain has data of its own, and all share one surrogate, which is wrong."""
+    model = MODELS[name]
+    dim = model.dim
+    energies = jax.jit(jax.vmap(jax.value_and_grad(model.energy)))
+    simulate = jax.jit(jax.vmap(model.data))
+    data = None
+
+    def all_chains(thetas):
+        energy, grad = energies(thetas, data)
+        return -np.asarray(energy), -np.asarray(grad)
+
+    caller = Caller(all_chains, batch=True)
+    account = Account(HostTarget(caller, model.parameters, "in a batch"), 10**9)
+    wrong = Chart((Frame(np.full(dim, 0.2), 0.8 * np.eye(dim)),))
+    rng = np.random.default_rng(seed)
+    kernel = DelayedAcceptance(Learner(account, wrong, 0, rng), 0.5, 4, 3)
+    keys = jax.random.split(jax.random.key(seed), num_rounds)
+    theta = np.asarray(jax.vmap(model.prior)(jax.random.split(keys[0], REPLICAS)))
+    thetas, accepted = [], []
+    for key in keys:
+        data = simulate(jax.random.split(key, REPLICAS), theta)
+        state = kernel.init(theta, -all_chains(theta)[0])
+        for _ in range(2):  # the weights of the first are kept for the second
+            state, accept_prob = kernel.step(rng, state)
+            accepted.append(accept_prob.mean())
+        theta = state.theta
+        thetas.append(theta)
+    assert 0.05 < np.mean(accepted) < 0.8, "some must be refused, or nothing is tested"
+    assert_prior(model, np.stack(thetas, axis=1), seed)

@@ -1,0 +1,116 @@
+"""Simulation-based calibration of HMC, of the exact rung and of whole runs."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import vhmc
+from tests.statistical.models import MODELS
+from tests.statistical.ranks import BINS, FALSE_ALARM, Replicates, p_values, rank
+from vhmc.core.chart import Chart
+from vhmc.core.frame import Frame
+from vhmc.methods.learner import Learner
+from vhmc.runs.check import Chosen, check
+from vhmc.runs.corrections import exact_draws
+from vhmc.runs.frozen import draw
+from vhmc.targets.account import Account
+
+pytestmark = pytest.mark.statistical
+KEPT = BINS - 1
+
+
+def slow(*values):
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [slow("normal", 5000), slow("logistic", 5000), ("hierarchical", 1000)],
+)
+def test_ranks_of_hmc_are_uniform(name, number, seed):
+    """All replicates in one batch, on the exact posterior; every tenth draw is kept."""
+    model = MODELS[name]
+    kernel = vhmc.HMC(vhmc.unit_mass(model.dim), 0.3, 10, 0.5)
+
+    def replicate(key):
+        key_joint, key_start, key_run = jax.random.split(key, 3)
+        truth, data = model.joint(key_joint)
+        start = model.prior(key_start)[None]
+        run = vhmc.run_chains(
+            key_run, kernel, start, lambda theta: model.energy(theta, data), 90, 100
+        )
+        return truth, run.theta[0, ::10]
+
+    assert model.dim  # its parameters are made now, not while this is traced
+    keys = jax.random.split(jax.random.key(seed), number)
+    truths, draws = jax.jit(jax.vmap(replicate))(keys)
+    ranks = np.asarray(jnp.sum(draws < truths[:, None], axis=1))
+    assert p_values(ranks).min() > FALSE_ALARM
+
+
+def ranks_of_rung(name, rung, number, seed):
+    """Ranks among draws of one rung, from a surrogate that is bad.
+
+    It is Laplace's Gaussian, moved by half a standard deviation and too wide.
+    """
+    replicates, dim = Replicates(MODELS[name], seed), MODELS[name].dim
+    rng = np.random.default_rng(seed)
+    ranks = []
+    for i in range(number):
+        truth, target = replicates.free(i)
+        account = Account(target, 10**6)
+        account.evaluate(target.start[None], "search")
+        guide = vhmc.laplace(target, target.start).guide
+        lower = np.linalg.cholesky(np.linalg.inv(guide.precision))
+        moved = np.asarray(guide.mean) + lower @ np.full(dim, 0.5)
+        wrong = Chart((Frame(moved, 1.3 * lower),))
+        learner = Learner(account, wrong, 0, rng)
+        frozen = draw(rng, learner.residual(), np.zeros((8, dim)), 0.8, 50)
+        free = wrong.to_theta(frozen.x.reshape(-1, dim))
+        if rung == "none":
+            draws = free[rng.permutation(len(free))[:KEPT]]
+        else:
+            chosen = Chosen(free[::10], np.full(40, 1 / 40))
+            checked = check(learner, target.parameters, chosen, np.zeros((0, dim)))
+            # One of every chain: independent of each other.
+            exact = exact_draws(rng, learner, frozen, checked, KEPT * 60, KEPT)
+            draws = exact.theta[:, -1]
+        ranks.append(rank(draws, truth))
+    return np.array(ranks)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [slow("normal", 500), slow("logistic", 500), slow("hierarchical", 500)],
+)
+def test_ranks_of_the_exact_rung_are_uniform(name, number, seed):
+    assert p_values(ranks_of_rung(name, "exact", number, seed)).min() > FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_ranks_without_correction_are_not(seed):
+    """The test can fail: on the bad surrogate's own draws it does."""
+    ranks = ranks_of_rung("normal", "none", 200, seed)
+    assert p_values(ranks).min() < FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [slow("normal", 200), slow("logistic", 200), slow("hierarchical", 100)],
+)
+def test_ranks_of_whole_runs_are_uniform(name, number, seed):
+    """The default sampler from the search to its draws, as a user calls it."""
+    replicates = Replicates(MODELS[name], seed)
+    rng = np.random.default_rng(seed)
+    ranks = []
+    for i in range(number):
+        truth, target = replicates(i)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            posterior = vhmc.sample(target, MODELS[name].budget, seed=i)
+        draws = posterior.unconstrained.reshape(-1, target.dim)
+        ranks.append(rank(draws[rng.permutation(len(draws))[:KEPT]], truth))
+    assert p_values(np.array(ranks)).min() > FALSE_ALARM

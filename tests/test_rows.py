@@ -1,0 +1,340 @@
+"""Tall data: sums over rows in memory, in files and on a cluster, all the same."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import dask.array as da
+import dask.dataframe as dd
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import vhmc
+from tests import wide_table
+from vhmc.targets.rows import parquet, source
+
+ROOT = Path(__file__).parents[1]
+DIM, NUM_ROWS = 3, 20_001
+INIT = {"beta": np.zeros(DIM), "scale": 1.0}
+CONSTRAINTS = {"scale": vhmc.positive}
+
+
+def log_likelihood(params, rows):
+    """Linear regression with unknown noise; rows are a matrix and a vector."""
+    errors = (rows["y"] - rows["x"] @ params["beta"]) / params["scale"]
+    return -0.5 * jnp.sum(errors**2) - len(rows["y"]) * jnp.log(params["scale"])
+
+
+def by_column(params, rows):
+    """The same with a column for each feature, as tables have them."""
+    x = jnp.stack([rows[f"x{i}"] for i in range(DIM)], axis=1)
+    return log_likelihood(params, {"x": x, "y": rows["y"]})
+
+
+def log_prior(params):
+    return -0.5 * jnp.sum(params["beta"] ** 2) - params["scale"]
+
+
+@pytest.fixture(scope="module")
+def columns():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((NUM_ROWS, DIM))
+    y = x @ np.array([1.0, -0.5, 0.2]) + 0.7 * rng.standard_normal(NUM_ROWS)
+    return {"x": x, "y": y, "city": np.array(["Rome"] * NUM_ROWS)}
+
+
+@pytest.fixture(scope="module")
+def frame(columns):
+    features = {f"x{i}": columns["x"][:, i] for i in range(DIM)}
+    return pd.DataFrame(features | {"y": columns["y"], "city": "Rome"})
+
+
+@pytest.fixture(scope="module")
+def folder(columns, tmp_path_factory):
+    """Two files with row groups of odd sizes; the features are one column of lists."""
+    path = tmp_path_factory.mktemp("rows")
+    flat = pa.array(columns["x"].ravel())
+    table = pa.table(
+        {
+            "x": pa.FixedSizeListArray.from_arrays(flat, DIM),
+            "y": columns["y"],
+            "city": columns["city"],
+        }
+    )
+    pq.write_table(table.slice(0, 13_000), path / "a.parquet", row_group_size=1_700)
+    pq.write_table(table.slice(13_000), path / "b.parquet", row_group_size=9_000)
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(columns):
+    """What `from_jax` says of all rows at a few points."""
+    rows = {name: jnp.asarray(columns[name]) for name in ("x", "y")}
+    target = vhmc.from_jax(
+        lambda p: log_likelihood(p, rows) + log_prior(p), INIT, CONSTRAINTS
+    )
+    thetas = 0.3 * np.random.default_rng(1).standard_normal((5, DIM + 1))
+    return thetas, target.evaluate(thetas), target.hessian(thetas[0])
+
+
+def make(data, likelihood=log_likelihood, **options):
+    return vhmc.from_rows(likelihood, log_prior, data, INIT, CONSTRAINTS, **options)
+
+
+def assert_same(target, expected):
+    thetas, answers, hessian = expected
+    found = target.evaluate(thetas)
+    assert list(found.reason) == [""] * len(thetas)
+    np.testing.assert_allclose(found.energy, answers.energy, rtol=1e-12)
+    np.testing.assert_allclose(found.grad, answers.grad, rtol=1e-10, atol=1e-8)
+    assert target.num_evaluations == len(thetas)
+    np.testing.assert_allclose(target.hessian(thetas[0]), hessian, rtol=1e-9, atol=1e-6)
+    assert target.num_evaluations == len(thetas) + target.dim
+
+
+@pytest.mark.parametrize("chunk_bytes", [10_000, 2**22])
+def test_arrays_in_memory(columns, expected, chunk_bytes, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", chunk_bytes)
+    assert_same(make(columns), expected)
+
+
+def test_tables_in_memory(frame, expected):
+    assert_same(make(frame, by_column), expected)
+    assert_same(make(pa.Table.from_pandas(frame), by_column), expected)
+
+
+def test_parquet_files(folder, expected, monkeypatch):
+    assert_same(make(str(folder)), expected)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 40_000)
+    assert_same(make(folder), expected)
+
+
+def test_all_points_of_a_round_share_one_pass(folder, expected, monkeypatch):
+    passes = []
+    read = parquet.read
+
+    def counted(*arguments):
+        passes.append(arguments)
+        return read(*arguments)
+
+    monkeypatch.setattr(parquet, "read", counted)
+    make(folder).evaluate(expected[0])
+    assert len(passes) == 1
+    assert set(passes[0][1]) == {"x", "y"}, "only columns that are asked for are read"
+
+
+@pytest.mark.slow
+def test_sampling_is_that_of_the_model_in_one_piece(columns):
+    rows = {name: jnp.asarray(columns[name]) for name in ("x", "y")}
+    whole = vhmc.from_jax(
+        lambda p: log_likelihood(p, rows) + log_prior(p), INIT, CONSTRAINTS
+    )
+    one = vhmc.sample(whole, 300, draws=100, chains=2, num_features=20)
+    other = vhmc.sample(make(columns), 300, draws=100, chains=2, num_features=20)
+    # Sums are rounded in another order; the search then takes other steps.
+    for name in ("beta", "scale"):
+        spread = one.draws[name].std(axis=(0, 1))
+        gap = np.abs(one.draws[name].mean((0, 1)) - other.draws[name].mean((0, 1)))
+        assert np.all(gap < 0.6 * spread)  # 200 draws: 6 standard errors
+
+
+def holed(folder):
+    path = folder / "holed.parquet"
+    y = pa.array([1.0, None, 2.0])
+    x = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(9)), DIM)
+    pq.write_table(pa.table({"x": x, "y": y}), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "likelihood", "message"),
+    [
+        (7, log_likelihood, "data must be a dict of arrays, a table, the path of"),
+        ({}, log_likelihood, "the data have no rows"),
+        ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, log_likelihood, "have no rows"),
+        (
+            {"x": np.zeros((4, 3)), "y": np.zeros(5)},
+            log_likelihood,
+            "must have as many rows each, got y 5, x 4",
+        ),
+        ({"x": np.zeros((4, 3))}, log_likelihood, "asks for 'y', the data have x"),
+        ({"y": np.zeros(4)}, lambda p, rows: 0.0 * p["scale"], "uses none of the data"),
+        (
+            {"y": np.zeros(4)},
+            lambda p, rows: rows["y"] * p["scale"],
+            "must return one number, the sum over its rows",
+        ),
+        ({"y": np.zeros(4)}, "sum", "log_likelihood must be a function"),
+        (Path("nowhere"), log_likelihood, "there are no data nowhere"),
+    ],
+)
+def test_bad_data_is_refused_in_one_sentence(
+    data, likelihood, message, no_shape_checks
+):
+    with pytest.raises(ValueError, match=message):
+        make(data, likelihood)
+
+
+def test_missing_values_are_named(tmp_path):
+    target = make(holed(tmp_path))
+    with pytest.raises(ValueError, match=r"column y of .* has missing values"):
+        vhmc.sample(target, 100)
+
+
+def test_memory_stays_flat_where_files_are_larger(tmp_path):
+    """A table of 240 MB is passed over twice; 100 MB are allowed for it."""
+    path = tmp_path / "wide.parquet"
+    subprocess.run(
+        [sys.executable, "-m", "tests.wide_table", "write", str(path)],
+        cwd=ROOT,
+        check=True,
+    )
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.wide_table", "pass", str(path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found = json.loads(told.stdout)
+    assert wide_table.NUM_ROWS * wide_table.NUM_COLUMNS * 8 > 240e6
+    assert found["grown by"] < 100e6, found
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A real scheduler and two worker processes, on loopback."""
+    from distributed import Client, LocalCluster
+
+    with (
+        warnings.catch_warnings(),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            worker_dashboard_address=None,
+        ) as made,
+        Client(made) as client,
+    ):
+        yield client
+
+
+def dask_frame(frame):
+    return dd.from_pandas(frame, npartitions=5)
+
+
+def dask_arrays(columns):
+    return {
+        "x": da.from_array(columns["x"], chunks=(4_000, 2)),
+        "y": da.from_array(columns["y"], chunks=4_000),
+    }
+
+
+def test_a_cluster_gives_the_same(cluster, columns, frame, folder, expected):
+    assert_same(make(columns, client=cluster), expected)
+    assert_same(make(folder, client=cluster), expected)
+    assert_same(make(dask_frame(frame), by_column, client=cluster), expected)
+    target = make(dask_arrays(columns))  # the client of this process is found
+    assert_same(target, expected)
+    address = cluster.scheduler.address
+    assert_same(make(columns, client=address), expected)
+    assert "rows on 2 Dask workers" in repr(target)
+
+
+class Killer:
+    """Ends a worker process in the middle of a run."""
+
+    def __init__(self, client, target, at):
+        self._client, self._target, self._at = client, target, at
+
+    def __call__(self, thetas):
+        if self._target.num_evaluations > self._at:
+            self._at = np.inf
+            pid = next(iter(self._client.run(os.getpid).values()))
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "memory",
+        pytest.param("files", marks=pytest.mark.slow),
+        pytest.param("collection", marks=pytest.mark.slow),
+    ],
+)
+def test_a_worker_killed_in_the_middle_changes_nothing(
+    cluster, columns, folder, kind, caplog, monkeypatch
+):
+    cluster.wait_for_workers(2)
+    data = {"memory": columns, "files": folder, "collection": dask_arrays(columns)}
+
+    def run(at):
+        target = make(data[kind], client=cluster)
+        kill, ask = Killer(cluster, target, at), target._ask
+
+        def killed_on_the_way(thetas):
+            kill(thetas)
+            return ask(thetas)
+
+        target._ask = killed_on_the_way
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return vhmc.sample(target, 100, draws=50, chains=2, num_features=10)
+
+    expected = run(np.inf)
+    with caplog.at_level(logging.WARNING, logger="vhmc"):
+        posterior = run(40)
+    assert not posterior.failures
+    np.testing.assert_array_equal(posterior.paid.energy, expected.paid.energy)
+    np.testing.assert_array_equal(posterior.unconstrained, expected.unconstrained)
+    assert any("went away" in record.message for record in caplog.records)
+
+
+def test_rows_that_cannot_be_made_again_are_a_clear_error(cluster, columns):
+    import dask
+
+    cluster.wait_for_workers(2)
+    halves = [
+        cluster.scatter(
+            [{name: columns[name][part] for name in ("x", "y")}], hash=False
+        )[0]
+        for part in (slice(0, 10_000), slice(10_000, None))
+    ]
+    arrays = {
+        name: da.concatenate(
+            [
+                da.from_delayed(
+                    dask.delayed(lambda half, name=name: half[name])(half),
+                    (size, *columns[name].shape[1:]),
+                    float,
+                )
+                for half, size in zip(halves, (10_000, 10_001), strict=True)
+            ]
+        )
+        for name in ("x", "y")
+    }
+    target = make(arrays, client=cluster)
+    target.evaluate(target.start[None])
+    del halves
+    for pid in cluster.run(os.getpid).values():
+        os.kill(pid, signal.SIGKILL)
+    answer = target.evaluate(target.start[None])
+    assert "rows that cannot be made again" in answer.reason[0]
+
+
+@pytest.mark.parametrize(
+    ("client", "message"), [(7, "client must be a Dask client or the address")]
+)
+def test_a_client_that_is_none(columns, client, message):
+    with pytest.raises(ValueError, match=message):
+        make(columns, client=client)
