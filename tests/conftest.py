@@ -16,6 +16,9 @@ if OWN_CACHE:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="vhmc-tests-")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
+# Models of the tests are asked a few hundred times: they need not be fast.
+os.environ.setdefault("CXXFLAGS", "-O0")
+
 # Before anything imports the package: every annotated shape is checked at each call.
 install_import_hook("vhmc", f"{shape_checks.__name__}.checked")
 

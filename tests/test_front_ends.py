@@ -81,7 +81,11 @@ def kidiq(kind):
 MODELS = {"eight_schools": schools, "kidiq": kidiq}
 
 
-@pytest.fixture(scope="module", params=MODELS)
+# A Stan program takes half a minute to compile: one in the default run is enough.
+@pytest.fixture(
+    scope="module",
+    params=["eight_schools", pytest.param("kidiq", marks=pytest.mark.slow)],
+)
 def same(request):
     """The name of a posterior, and its target through each front end."""
     make = MODELS[request.param]

@@ -29,6 +29,7 @@ def run(name, capsys):
     return module, posterior, said
 
 
+@pytest.mark.slow
 class TestPyMC:
     def test_cities(self, capsys):
         _, posterior, said = run("pymc_cities", capsys)

@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    ("page", "number"), [("README.md", 2), ("docs/models.md", 6)], ids=lambda x: str(x)
+    ("page", "number"),
+    [("README.md", 2), ("docs/models.md", 6), ("docs/tall.md", 1)],
+    ids=lambda x: str(x),
 )
 def test_the_code_on_a_page_runs(page, number):
     text = (ROOT / page).read_text()

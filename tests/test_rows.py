@@ -338,3 +338,21 @@ def test_rows_that_cannot_be_made_again_are_a_clear_error(cluster, columns):
 def test_a_client_that_is_none(columns, client, message):
     with pytest.raises(ValueError, match=message):
         make(columns, client=client)
+
+
+def test_rows_on_two_devices_of_one_host():
+    """JAX's own sharding: arrays that lie on several devices, and nothing else new."""
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.sharded_run"],
+        cwd=ROOT,
+        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 0, told.stderr[-2000:]
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert found["devices"] == 2
+    assert found["rows on each"] == [2000, 2000]
+    assert found["energy"] < 1e-9
+    assert found["grad"] < 1e-9
+    assert found["calls"] <= 200

@@ -1,5 +1,6 @@
 """The command `vhmc`."""
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -283,6 +284,39 @@ def bench_calibration(
     _say(f"Rows and settings are in {out}")
 
 
+@benchmarks.command("tall")
+def bench_tall(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
+        "vhmc-results/bench-tall"
+    ),
+    problems: Annotated[
+        str | None, typer.Option(help="Names, as a9a,simulated-100000.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Names, as vhmc,nutpie.")] = None,
+    limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 600.0,
+    rounds: Annotated[
+        int, typer.Option(help="Of sixteen exact draws, for the reference.")
+    ] = 200,
+) -> None:
+    """Time to a given accuracy on tall data, against NUTS and others."""
+    # A device a core, for chains of others that run beside each other.
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    from vhmc.bench.tall.run import Settings, run
+    from vhmc.bench.tall.write import write
+
+    given: dict[str, Any] = {"limit": limit, "rounds": rounds}
+    given |= {} if problems is None else {"problems": _names(problems)}
+    given |= {} if methods is None else {"methods": _names(methods)}
+    try:
+        settings = Settings(**given)
+        rows = run(out, settings, _say)
+        table = write(out, settings, rows)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        _fail(error)
+    console.print(table)
+    _say(f"Figure, rows and settings are in {out}")
+
+
 def _names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
@@ -343,5 +377,12 @@ def ledger_show(
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command, with programs kept that XLA compiled for an earlier one."""
+    import jax
+    import pooch
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        folder = str(pooch.os_cache("vhmc") / "compiled")
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
     app()

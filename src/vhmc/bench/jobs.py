@@ -78,6 +78,7 @@ def _check(jobs: Sequence[Job]) -> None:
 
 def _runs(job: Job, path: Path | None) -> Iterator[Row]:
     # Problems of one dimension share compiled code: the first run shall pay for it all.
+    jax.config.update("jax_enable_compilation_cache", False)
     jax.clear_caches()
     problem = job.make()
     target = problem.make()

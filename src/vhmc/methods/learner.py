@@ -11,7 +11,7 @@ from vhmc.core.frame import Frame, divergence
 from vhmc.core.residual import Charted, Residual
 from vhmc.methods import residual_fit
 from vhmc.methods.bend_fit import capped, influence
-from vhmc.methods.residual_fit import Choice, Lessons, Nodes
+from vhmc.methods.residual_fit import Choice, Lessons, Nodes, NormalSums
 from vhmc.methods.straighten import Points, straighten, typicality, weighted_error
 from vhmc.targets.account import Account
 
@@ -27,6 +27,11 @@ MOST_IN_HOLES = 0.1
 """Share of draws in holes above which the network is too free."""
 FLOORS = 1e-8, 1e-4, 1e-1
 """Smallest, first and largest least ridge."""
+NEARLY = 1e-3
+"""Mean squared score error by dimension at which a chart needs no network.
+
+Means are then off by 0.03 sd at most, and the network would cost more than it gives.
+"""
 STRAIGHTER = 0.9
 """A new chart must have less than this of the score error of the old one."""
 
@@ -63,6 +68,7 @@ class Learner:
         self._radius = np.inf
         self._floor = FLOORS[1]
         self._num_learnt = 0
+        self._sums: NormalSums | None = None
         self._origin = 0.0
 
     @property
@@ -70,12 +76,19 @@ class Learner:
         """Number of parameters."""
         return self._nodes.directions.shape[1]
 
-    def residual(self) -> Residual:
-        """The surrogate in the chart's coordinates, for JAX."""
-        directions, offsets = (jnp.asarray(rows) for rows in self._nodes)
+    def residual(self, is_bare: bool = False) -> Residual:
+        """The surrogate in the chart's coordinates, for JAX.
+
+        is_bare: whether to leave out nodes if none is used; programs for it are other
+            ones, and much faster.
+        """
+        number = self._num_features
+        if is_bare and not self.choice.num_features:
+            number = 0
+        directions, offsets = (jnp.asarray(rows) for rows in self._nodes.first(number))
         return Residual(
             Additive(directions, offsets),
-            jnp.asarray(self._weights),
+            jnp.asarray(self._weights[:number]),
             jnp.asarray(self._radius),
             jnp.asarray(GUARD),
         )
@@ -129,8 +142,14 @@ class Learner:
         return Lessons(x, grad - x, level, weight, weight * energy_cap, is_typical)
 
     def reframe(self, thetas: np.ndarray, grads: np.ndarray) -> None:
-        """Refit the chart to states of the chains; `learn(redraw=True)` must follow."""
+        """Refit the chart to states of the chains; `learn(redraw=True)` must follow.
+
+        A chart that is the posterior already, all but exactly, is left alone: there is
+        only chance to be fitted to.
+        """
         x, grad = self.chart.scores(thetas, grads)
+        if len(x) and np.mean((grad - x) ** 2) <= NEARLY:
+            return
         chart = self.chart.then(refit(x, grad, influence(x, grad)))
         if self._num_features and self.dim > 1:
             chart = self._straighter(chart)
@@ -182,7 +201,12 @@ class Learner:
         if not self._num_features:
             return
         is_out = residual_fit.hold_out(self._rng, lessons)
-        if redraw:
+        alone = residual_fit.error_of_none(lessons, is_out)
+        if alone <= NEARLY:
+            self.choice = Choice(1.0, 0, alone)
+            self._weights, self._sums = np.zeros(self._num_features), None
+            return
+        if redraw or self._sums is None:
             nodes = residual_fit.place(self._rng, self._num_features, lessons)
             self._nodes = residual_fit.sharpen(nodes, lessons, is_out)
             self._sums = residual_fit.normal_sums(self._nodes, lessons)
@@ -190,7 +214,7 @@ class Learner:
             new = Lessons(*(rows[self._num_learnt :] for rows in lessons))
             self._sums = self._sums.plus(residual_fit.normal_sums(self._nodes, new))
         self._num_learnt = len(lessons.x)
-        if redraw or choose:
+        if redraw or choose or not self.choice.num_features:
             self.choice = residual_fit.choose(self._nodes, lessons, self._sums, is_out)
         ridge = max(self.choice.ridge, self._floor)
         self._weights = residual_fit.solve(

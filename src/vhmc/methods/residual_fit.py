@@ -190,6 +190,14 @@ def hold_out(rng: np.random.Generator, lessons: Lessons) -> np.ndarray:
     return lessons.is_typical & (rng.uniform(size=len(lessons.weight)) < 0.25)
 
 
+def error_of_none(lessons: Lessons, is_out: np.ndarray) -> float:
+    """Score error without a network at the points held out; infinite if too few."""
+    if is_out.sum() < 4:
+        return np.inf
+    share = lessons.weight[is_out] / lessons.weight[is_out].sum()
+    return float(share @ np.mean(lessons.grad[is_out] ** 2, axis=1))
+
+
 def sharpen(nodes: Nodes, lessons: Lessons, is_out: np.ndarray) -> Nodes:
     """The nodes at the scale of least held-out score error.
 

@@ -161,7 +161,8 @@ class Campaign:
     def _draw(self, learner: Learner) -> Frozen:
         starts = starts_of(self._rng, self._rounds, self._settings.chains)
         step_size, number = self._rounds.step_size, self._settings.draws
-        frozen = draw(self._rng, learner.residual(), starts, step_size, number)
+        residual = learner.residual(is_bare=True)
+        frozen = draw(self._rng, residual, starts, step_size, number)
         self._clock.lap("drawing")
         return frozen
 
@@ -217,7 +218,13 @@ class Campaign:
         self, attempt: Attempt, drawn: np.ndarray, rung: str, verdict: Verdict
     ) -> Posterior:
         account, learner = self._account, attempt.learner
-        energies = learner.energies(drawn.reshape(-1, drawn.shape[-1]))
+        flat = drawn.reshape(-1, drawn.shape[-1])
+        if rung == "none":
+            # Known since they were drawn, up to the volume of the coordinates.
+            log_volumes = learner.chart.locate(flat)[1]
+            energies = attempt.frozen.energy.ravel() + log_volumes
+        else:
+            energies = learner.energies(flat)
         return Posterior(
             parameters=account.target.parameters,
             unconstrained=drawn,

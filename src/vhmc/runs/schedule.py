@@ -78,7 +78,7 @@ def repair(rng: np.random.Generator, rounds: Rounds, shares: Plan, chains: int) 
     reserve = shares.checking + shares.correcting
     while account.left - reserve >= 2 * shares.chains:
         starts = starts_of(rng, rounds, chains)
-        pool = some_draws(rng, learner.residual(), starts, rounds.step_size)
+        pool = some_draws(rng, learner.residual(is_bare=True), starts, rounds.step_size)
         is_whole = rounds.repair(2 * shares.chains, pool)
         learner.learn(redraw=False)
         if is_whole and _is_easy(rounds):

@@ -38,7 +38,7 @@ def build(code: str) -> Path:
     shell = around.read_text()
     # With its place: the library finds Intel's threads in httpstan's own folder.
     home = str(Path(str(httpstan.__file__)).parent)
-    marks = code, shell, httpstan.__version__, home, platform.machine()
+    marks = code, shell, httpstan.__version__, home, platform.machine(), *_flags()
     digest = hashlib.sha256("\0".join(marks).encode()).hexdigest()[:20]
     library = pooch.os_cache("vhmc") / "stan" / f"{digest}.so"
     if library.exists():
@@ -56,6 +56,11 @@ def build(code: str) -> Path:
             warnings.simplefilter("ignore", DeprecationWarning)
             os.replace(_compile(code, shell, Path(folder)), library)
     return library
+
+
+def _flags() -> list[str]:
+    """Of the compiler; those of the user come first."""
+    return os.environ.get("CXXFLAGS", "-O3").split()
 
 
 def _compile(code: str, shell: str, folder: Path) -> Path:
@@ -80,7 +85,7 @@ def _compile(code: str, shell: str, folder: Path) -> Path:
         include_dirs=[str(home / "include")],
         library_dirs=[str(home / "lib")],
         libraries=LIBRARIES,
-        extra_compile_args=["-O3", "-std=c++17", "-w"],
+        extra_compile_args=[*_flags(), "-std=c++17", "-w"],
         extra_link_args=[f"-Wl,-rpath,{home / 'lib'}"],
     )
     httpstan.build_ext.run_build_ext([extension], str(folder))

@@ -1,0 +1,245 @@
+"""Ours and what a user would pick instead, each as blocks of draws as they come."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc.baselines import SGLD, Constant
+from vhmc.baselines.load_blackjax import load_blackjax
+from vhmc.bench import rivals
+from vhmc.bench.measure import TimedTarget
+from vhmc.bench.tall.problems import TallProblem, log_density
+from vhmc.bench.tall.truth import Reference
+from vhmc.models.logistic import log_likelihood
+from vhmc.models.rows import PRIOR_VARIANCE, normal_prior
+from vhmc.runs.default import sample
+from vhmc.targets.extras import load
+
+CHAINS = 2
+"""Of exact methods: one a core."""
+WARMUP, BLOCK = 400, 50
+BATCH = 1000
+"""Rows that stochastic gradients look at."""
+
+
+class Block(NamedTuple):
+    """Draws that are new.
+
+    draws: one a row; none while a method warms up.
+    passes: over all rows so far, gradients of one point each.
+    model, training, drawing: what the seconds were spent on, where the method knows.
+    """
+
+    draws: np.ndarray
+    passes: float
+    model: float = float("nan")
+    training: float = float("nan")
+    drawing: float = float("nan")
+
+
+Method = Callable[[TallProblem, Reference, int], Iterator[Block]]
+
+
+def ours(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """The default sampler with more draws than usual: they are nearly free."""
+    target = TimedTarget(problem.target())
+    posterior = sample(target, 1000, draws=2000, chains=16, seed=seed)
+    spent = posterior.seconds
+    drawing = spent.get("drawing", 0.0)
+    rest = sum(spent.values()) - drawing - target.seconds
+    yield Block(
+        posterior.unconstrained.reshape(-1, target.dim),
+        posterior.num_evaluations,
+        target.seconds,
+        rest,
+        drawing,
+    )
+
+
+def blackjax_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """Dense metric, a chain a core."""
+    blackjax = load_blackjax()
+    density = log_density(problem)
+    spread = _on_cores(CHAINS)
+
+    def warm(key, start):
+        warmup = blackjax.window_adaptation(
+            blackjax.nuts, density, is_mass_matrix_diagonal=False
+        )
+        (state, tuned), info = warmup.run(key, start, num_steps=WARMUP)
+        return state, tuned, info.info.num_integration_steps.sum()
+
+    def draw(key, state, tuned):
+        kernel = blackjax.nuts(density, **tuned).step
+
+        def step(state, key):
+            state, info = kernel(key, state)
+            return state, (state.position, info.num_integration_steps)
+
+        state, (draws, steps) = jax.lax.scan(step, state, jax.random.split(key, BLOCK))
+        return state, draws, steps.sum()
+
+    warm, draw = spread(warm), spread(draw)
+    key = jax.random.key(seed)
+    starts = jnp.zeros((CHAINS, problem.x.shape[1]))
+    state, tuned, steps = warm(jax.random.split(key, CHAINS), starts)
+    passes = float(steps.sum())
+    yield Block(np.zeros((0, starts.shape[1])), passes)
+    for count in range(10**6):
+        keys = jax.random.split(jax.random.fold_in(key, count + 1), CHAINS)
+        state, draws, steps = draw(keys, state, tuned)
+        passes += float(steps.sum())
+        yield Block(np.asarray(draws).reshape(-1, starts.shape[1]), passes)
+
+
+def numpyro_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """Dense metric, a chain a core."""
+    numpyro = load("numpyro", "NumPyro's NUTS", "numpyro")
+    from numpyro.infer import NUTS
+
+    rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
+
+    def model():
+        theta = _coefficients(numpyro, problem)
+        numpyro.factor("likelihood", log_likelihood(theta, rows))
+
+    yield from _numpyro_blocks(NUTS(model, dense_mass=True), seed, 1.0)
+
+
+def hmcecs(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """NumPyro's energy-conserving subsampling, proxies around the mode."""
+    numpyro = load("numpyro", "HMCECS", "numpyro")
+    from numpyro.infer import HMCECS, NUTS
+
+    x, y = jnp.asarray(problem.x), jnp.asarray(problem.y)
+    number = min(BATCH, len(y) // 10)
+
+    def model():
+        theta = _coefficients(numpyro, problem)
+        with numpyro.plate("rows", len(y), subsample_size=number):
+            some = numpyro.subsample(x, event_dim=1), numpyro.subsample(y, event_dim=0)
+            likelihood = numpyro.distributions.Bernoulli(logits=some[0] @ theta)
+            numpyro.sample("y", likelihood, obs=some[1])
+
+    proxy = HMCECS.taylor_proxy({"theta": jnp.asarray(truth.mode)})
+    kernel = HMCECS(NUTS(model, dense_mass=[("theta",)]), num_blocks=10, proxy=proxy)
+    yield from _numpyro_blocks(kernel, seed, number / len(y))
+
+
+def _coefficients(numpyro: Any, problem: TallProblem) -> jax.Array:
+    prior = numpyro.distributions.Normal(0.0, PRIOR_VARIANCE**0.5)
+    return numpyro.sample("theta", prior.expand([problem.x.shape[1]]).to_event(1))
+
+
+def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
+    """Warm-up with the first draws, then more of them without end."""
+    from numpyro.infer import MCMC
+
+    has_devices = jax.local_device_count() >= CHAINS
+    run = MCMC(
+        kernel,
+        num_warmup=WARMUP,
+        num_samples=BLOCK,
+        num_chains=CHAINS,
+        chain_method="parallel" if has_devices else "vectorized",
+        progress_bar=False,
+    )
+    fields = () if share < 1 else ("num_steps",)
+    key, passes = jax.random.key(seed), 0.0
+    while True:
+        run.run(key, extra_fields=fields)
+        draws = np.asarray(run.get_samples()["theta"])
+        steps = run.get_extra_fields().get("num_steps")
+        # HMCECS does not say how many steps it took; seven is what NUTS takes here.
+        passes += share * float(7 * len(draws) if steps is None else steps.sum())
+        yield Block(draws, passes)
+        run.post_warmup_state = run.last_state
+        key = run.post_warmup_state.rng_key
+
+
+def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """Its low-rank metric, a chain a core; draws are looked at while it runs."""
+    nutpie = load("nutpie", "nutpie's NUTS", "test")
+    from nutpie.compiled_pyfunc import from_pyfunc
+
+    dim = problem.x.shape[1]
+    compiled = jax.jit(jax.value_and_grad(log_density(problem)))
+    count = [0]
+
+    def value_and_grad(theta):
+        count[0] += 1
+        value, grad = compiled(theta)
+        return float(value), np.asarray(grad)
+
+    model = from_pyfunc(
+        dim,
+        lambda: value_and_grad,
+        lambda *seeds: lambda theta: {"theta": theta},
+        [np.dtype("float64")],
+        [(dim,)],
+        ["theta"],
+    )
+    sampler = nutpie.sample(
+        model,
+        draws=10**6,
+        tune=WARMUP,
+        chains=CHAINS,
+        cores=CHAINS,
+        seed=seed,
+        low_rank_modified_mass_matrix=True,
+        progress_bar=False,
+        blocking=False,
+    )
+    seen = np.zeros(CHAINS, dtype=int)
+    try:
+        while True:
+            time.sleep(2.0)
+            draws = sampler.inspect()["posterior"]["theta"].to_numpy()
+            known = ~np.isnan(draws).any(axis=-1)
+            new = [d[k][n:] for d, k, n in zip(draws, known, seen, strict=True)]
+            seen += [len(part) for part in new]
+            yield Block(np.concatenate(new), float(count[0]))
+    finally:
+        sampler.abort()
+
+
+def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """A fifth of the narrowest posterior variance as its step, from the mode."""
+    step = 0.2 * float(np.linalg.eigvalsh(truth.covariance)[0])
+    rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
+    batch = min(BATCH, len(problem.y) // 10)
+    chain = SGLD(normal_prior, log_likelihood, rows, batch, Constant(step), thin=20)
+    rng = np.random.default_rng(seed)
+    state, passes = chain.init(truth.mode), 0.0
+    for _ in range(10**6):
+        state, draws = chain.advance(rng, state, 200)
+        passes += 200 * chain.passes_per_draw
+        yield Block(draws, passes)
+
+
+def pathfinder(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
+    """Multi-path, resampled by importance."""
+    found = rivals.pathfinder_psis(problem.target(), 1000, seed, 64_000)
+    yield Block(found.draws, found.num_evaluations)
+
+
+METHODS: dict[str, Method] = {
+    "vhmc": ours,
+    "blackjax-nuts": blackjax_nuts,
+    "numpyro-nuts": numpyro_nuts,
+    "nutpie": nutpie_nuts,
+    "hmcecs": hmcecs,
+    "sgld": sgld,
+    "pathfinder": pathfinder,
+}
+
+
+def _on_cores(number: int) -> Callable[[Callable], Callable]:
+    """Chains on devices of their own where there are as many; else in one batch."""
+    if jax.local_device_count() >= number:
+        return jax.pmap
+    return lambda function: jax.jit(jax.vmap(function))

@@ -1,0 +1,133 @@
+"""One method on one problem against the clock."""
+
+import time
+import warnings
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from vhmc.bench.tall.methods import METHODS, Block
+from vhmc.bench.tall.problems import TallProblem
+from vhmc.bench.tall.truth import Reference
+from vhmc.experiments.truth import covariance_of, relative_error
+from vhmc.targets.guard import Guarded
+
+REM, REC = 0.01, 0.10
+"""Relative errors of mean and covariance at which a method has arrived."""
+COMPILE = "/jax/core/compile/backend_compile_duration"
+
+
+class Finish(NamedTuple):
+    """How a method did.
+
+    seconds: until both errors were small, compilation included; infinite if never.
+    elapsed: until it was stopped.
+    compiling: seconds that XLA took.
+    passes: over all rows, when it was stopped.
+    rem, rec: errors then.
+    forecast: seconds at which the errors would be small if they fell as those of
+        independent draws from here; the same as `seconds` if it arrived.
+    model, training, drawing: what the seconds were spent on, where the method knows.
+    note: what it raised, if it did.
+    """
+
+    problem: str
+    rows: int
+    dim: int
+    method: str
+    seconds: float
+    elapsed: float
+    compiling: float
+    passes: float
+    num_draws: int
+    rem: float
+    rec: float
+    forecast: float
+    model: float
+    training: float
+    drawing: float
+    note: str
+
+
+class Compiling:
+    """Seconds that XLA has compiled for in this process."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        # Everybody pays in full: nothing is taken from an earlier process.
+        jax.config.update("jax_enable_compilation_cache", False)
+        jax.monitoring.register_event_duration_secs_listener(self._add)
+
+    def _add(self, event: str, duration_secs: float, **_: str | int) -> None:
+        if event == COMPILE:
+            self.seconds += duration_secs
+
+
+def race(
+    problem: TallProblem,
+    truth: Reference,
+    method: str,
+    limit: float,
+    compiling: Compiling,
+    seed: int = 0,
+) -> Finish:
+    """Run until the errors are small, the draws end, or the time is over."""
+    jax.clear_caches()  # everybody pays for compilation
+    before, began = compiling.seconds, time.perf_counter()
+    draws: list[np.ndarray] = []
+    best = np.inf, np.inf, np.inf
+    last = Block(np.zeros((0, 0)), 0.0)
+    arrived, warmed = np.inf, np.nan
+
+    def run() -> None:
+        nonlocal last, arrived, best, warmed
+        for block in METHODS[method](problem, truth, seed):
+            elapsed = time.perf_counter() - began
+            last = block
+            if len(block.draws):
+                draws.append(block.draws)
+                warmed = elapsed if np.isnan(warmed) else warmed
+                best = elapsed, *_errors(draws, truth)
+            if best[1] <= REM and best[2] <= REC:
+                arrived = elapsed
+                return
+            if elapsed > limit:
+                return
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, failure = Guarded(run)()
+    elapsed = time.perf_counter() - began
+    _, rem, rec = best
+    # Errors of independent draws fall as one over the root of the time.
+    factor = max(rem / REM, rec / REC, 1.0) ** 2
+    forecast = warmed + (elapsed - warmed) * factor if draws else np.inf
+    return Finish(
+        problem=problem.name,
+        rows=problem.x.shape[0],
+        dim=problem.x.shape[1],
+        method=method,
+        seconds=arrived,
+        elapsed=elapsed,
+        compiling=compiling.seconds - before,
+        passes=last.passes,
+        num_draws=sum(map(len, draws)),
+        rem=rem,
+        rec=rec,
+        forecast=arrived if np.isfinite(arrived) else forecast,
+        model=last.model,
+        training=last.training,
+        drawing=last.drawing,
+        note=failure,
+    )
+
+
+def _errors(draws: list[np.ndarray], truth: Reference) -> tuple[float, float]:
+    rows = np.concatenate(draws)
+    if len(rows) < 2:
+        return np.inf, np.inf
+    return (
+        relative_error(rows.mean(axis=0), truth.mean),
+        relative_error(covariance_of(rows), truth.covariance),
+    )

@@ -1,0 +1,84 @@
+r"""Moments to measure errors against: exact chains, with gradients as control variates.
+
+In coordinates $u$ in which Laplace's Gaussian is standard, with $g = \nabla_u U$,
+$E[g] = 0$ and $E[u g^\top] = I$ whatever the posterior (Stein). So
+
+$$E[u] = E[u - g], \qquad E[u u^\top] = I + E[u (u - g)^\top],$$
+
+and the right sides hardly vary where the posterior is close to a Gaussian: a few
+thousand draws give a covariance that would otherwise take millions.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc.baselines import ExactHMC
+from vhmc.bench.tall.problems import TallProblem
+from vhmc.core.hmc import HMC
+from vhmc.core.mass import mass_from_covariance
+from vhmc.experiments.truth import relative_error
+from vhmc.methods.laplace import laplace
+
+STEP_SIZE, NUM_STEPS = 0.5, 3
+CHAINS, BURN_IN = 16, 10
+
+
+class Reference(NamedTuple):
+    """Exact moments.
+
+    mode: where Laplace's Gaussian is.
+    rem, rec: how far apart those of the two halves of the draws are, halved: the error
+        of the reference itself.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    mode: np.ndarray
+    rem: float
+    rec: float
+
+
+def reference(problem: TallProblem, num_rounds: int, seed: int = 0) -> Reference:
+    """Sixteen chains, `num_rounds` draws of each."""
+    target = problem.target()
+    guide = laplace(target, target.start).guide
+    mode = np.asarray(guide.mean)
+    covariance = np.linalg.inv(np.asarray(guide.precision))
+    lower = np.linalg.cholesky(covariance)
+    mass = mass_from_covariance(jnp.asarray(covariance))
+    kernel = HMC(mass, jnp.asarray(STEP_SIZE), jnp.asarray(NUM_STEPS))
+    chain = ExactHMC(kernel, problem.model.potential)
+    rng = np.random.default_rng(seed)
+    white = rng.standard_normal((CHAINS, len(mode)))
+    state = chain.init(mode + white @ lower.T)
+    state, _ = chain.advance(rng, state, BURN_IN)
+    firsts, seconds = [], []
+    for _ in range(num_rounds):
+        state, _ = chain.advance(rng, state, 1)
+        u = np.linalg.solve(lower, (np.asarray(state.theta) - mode).T).T
+        gap = u - np.asarray(state.grad) @ lower
+        firsts.append(gap.mean(axis=0))
+        seconds.append(u.T @ gap / len(u))
+    halves = [
+        _moments(np.array(firsts[part]), np.array(seconds[part]), mode, lower)
+        for part in (slice(None), slice(None, None, 2), slice(1, None, 2))
+    ]
+    (mean, covariance), one, other = halves
+    return Reference(
+        mean,
+        covariance,
+        mode,
+        relative_error(one[0], other[0]) / 2,
+        relative_error(one[1], other[1]) / 2,
+    )
+
+
+def _moments(
+    firsts: np.ndarray, seconds: np.ndarray, mode: np.ndarray, lower: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    first = firsts.mean(axis=0)
+    second = np.eye(len(mode)) + seconds.mean(axis=0)
+    second = (second + second.T) / 2 - np.outer(first, first)
+    return mode + lower @ first, lower @ second @ lower.T

@@ -1,0 +1,97 @@
+"""The figure of time against rows, and the table that the command prints."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from vhmc.bench.table import plain_table
+from vhmc.bench.tall.race import REC, REM, Finish
+from vhmc.bench.tall.run import OURS, Settings
+from vhmc.experiments import output
+from vhmc.plotting import BLUE, GREY, ORANGE, STYLE, blank_figure
+
+COLORS = {
+    OURS: BLUE,
+    "blackjax-nuts": ORANGE,
+    "numpyro-nuts": "#b2182b",
+    "nutpie": "#7b3294",
+    "hmcecs": "#1b7837",
+    "sgld": GREY,
+    "pathfinder": "#444444",
+}
+
+
+def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Table:
+    """Figure and record; the rows are there already."""
+    output.save_figure(folder, "seconds", time_against_rows(rows))
+    record = {"benchmark": "tall", "settings": asdict(settings), "rem": REM, "rec": REC}
+    output.save_record(folder, "record", record)
+    return table(rows)
+
+
+@rc_context(STYLE)
+def time_against_rows(rows: Sequence[Finish]) -> Figure:
+    """A line a method; hollow where it did not arrive in time, and may take longer."""
+    figure = blank_figure(7.5, 5.0)
+    axis = figure.subplots()
+    for method, color in COLORS.items():
+        some = sorted((r for r in rows if r.method == method), key=lambda r: r.rows)
+        if not some:
+            continue
+        x = [row.rows for row in some]
+        y = [min(row.seconds, row.elapsed) for row in some]
+        axis.plot(x, y, color=color, linewidth=1.2, label=method)
+        for row, seconds in zip(some, y, strict=True):
+            is_there = np.isfinite(row.seconds)
+            axis.plot(
+                *(row.rows, seconds),
+                marker="o" if is_there else "^",
+                color=color,
+                markerfacecolor=color if is_there else "white",
+            )
+    axis.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds")
+    axis.set_title(
+        f"Time to REM {REM:g} and REC {REC:g}, compilation included\n"
+        "(triangles: stopped before)",
+        fontsize=10,
+    )
+    axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def table(rows: Sequence[Finish]) -> Table:
+    """All races, and how many times as long as ours."""
+    ours = {row.problem: row.seconds for row in rows if row.method == OURS}
+    made = plain_table(
+        f"time to REM {REM:g} and REC {REC:g}",
+        *("problem", "rows", "method", "seconds", "compiling", "passes", "draws"),
+        *("REM", "REC", "times ours"),
+    )
+    for row in rows:
+        is_there = np.isfinite(row.seconds)
+        seconds = row.seconds if is_there else row.elapsed
+        ratio = seconds / ours.get(row.problem, np.inf)
+        # Who has no more draws to give will never arrive.
+        has_ended = not is_there and row.method == "pathfinder"
+        made.add_row(
+            row.problem,
+            f"{row.rows:,}",
+            row.method,
+            "never" if has_ended else ("" if is_there else "> ") + f"{seconds:.1f}",
+            f"{row.compiling:.1f}",
+            f"{row.passes:,.0f}",
+            f"{row.num_draws:,}",
+            f"{row.rem:.2g}",
+            f"{row.rec:.2g}",
+            ""
+            if row.method == OURS
+            else "never"
+            if has_ended
+            else ("" if is_there else "> ") + f"{ratio:.1f}",
+        )
+    return made
