@@ -120,6 +120,7 @@ def on_workers(constants):
                 host="127.0.0.1",
                 dashboard_address=None,
                 silence_logs=logging.ERROR,
+                env={"NPROC": "1"},  # or XLA takes all cores for every worker
             ) as cluster,
             Client(cluster) as client,
         ):

@@ -27,7 +27,7 @@ class Finish(NamedTuple):
     passes: over all rows, when it was stopped.
     rem, rec: errors then.
     forecast: seconds at which the errors would be small if they fell as those of
-        independent draws from here; the same as `seconds` if it arrived.
+        independent draws, at the rate of the last block; infinite if that is not known.
     model, training, drawing: what the seconds were spent on, where the method knows.
     note: what it raised, if it did.
     """
@@ -78,17 +78,18 @@ def race(
     draws: list[np.ndarray] = []
     best = np.inf, np.inf, np.inf
     last = Block(np.zeros((0, 0)), 0.0)
-    arrived, warmed = np.inf, np.nan
+    arrived, before_last, rate = np.inf, np.inf, np.inf
 
     def run() -> None:
-        nonlocal last, arrived, best, warmed
+        nonlocal last, arrived, best, before_last, rate
         for block in METHODS[method](problem, truth, seed):
             elapsed = time.perf_counter() - began
             last = block
             if len(block.draws):
                 draws.append(block.draws)
-                warmed = elapsed if np.isnan(warmed) else warmed
+                rate = max(elapsed - before_last, 0.0) / len(block.draws)
                 best = elapsed, *_errors(draws, truth)
+            before_last = elapsed
             if best[1] <= REM and best[2] <= REC:
                 arrived = elapsed
                 return
@@ -100,9 +101,10 @@ def race(
         _, failure = Guarded(run)()
     elapsed = time.perf_counter() - began
     _, rem, rec = best
-    # Errors of independent draws fall as one over the root of the time.
-    factor = max(rem / REM, rec / REC, 1.0) ** 2
-    forecast = warmed + (elapsed - warmed) * factor if draws else np.inf
+    # Errors of independent draws fall as one over the root of their number.
+    num_draws = sum(map(len, draws))
+    missing = (max(rem / REM, rec / REC, 1.0) ** 2 - 1) * num_draws
+    forecast = elapsed + missing * rate if rate > 0 and num_draws else np.inf
     return Finish(
         problem=problem.name,
         rows=problem.x.shape[0],
@@ -112,7 +114,7 @@ def race(
         elapsed=elapsed,
         compiling=compiling.seconds - before,
         passes=last.passes,
-        num_draws=sum(map(len, draws)),
+        num_draws=num_draws,
         rem=rem,
         rec=rec,
         forecast=arrived if np.isfinite(arrived) else forecast,
