@@ -24,8 +24,8 @@ from tests import killed_run
 from vhmc.ledger.file import LedgerFile
 
 ROOT = Path(__file__).parents[1]
-ROUND = 8
-"""Points of a round of that run: what may be under way."""
+ROUND = 16
+"""Points of the largest rounds of that run: what may be under way."""
 
 
 class Death(NamedTuple):
@@ -94,7 +94,7 @@ def main() -> None:
             runs += 1
         print(
             f"{kills} kills in {runs} runs: {lost} calls under way were lost, at most "
-            f"{most} at a time (a round is {ROUND}); {repeated} repeated, {differing} "
+            f"{most} at a time (a round has up to {ROUND}); {repeated} repeated, {differing} "
             "results differ",
             flush=True,
         )
