@@ -94,8 +94,8 @@ def main() -> None:
             runs += 1
         print(
             f"{kills} kills in {runs} runs: {lost} calls under way were lost, at most "
-            f"{most} at a time (a round has up to {ROUND}); {repeated} repeated, {differing} "
-            "results differ",
+            f"{most} at a time (a round has up to {ROUND}); {repeated} repeated, "
+            f"{differing} results differ",
             flush=True,
         )
 
