@@ -42,7 +42,6 @@ def run(
     folder: Path, settings: Settings, report: Callable[[str], None]
 ) -> list[Finish]:
     """Rows are written as they come."""
-    folder.mkdir(parents=True, exist_ok=True)
     compiling, rows = Compiling(), []
     for name in settings.problems:
         problem = make(name)
@@ -79,6 +78,7 @@ def line(row: Finish) -> str:
 
 def store(path: Path, rows: Sequence[Finish]) -> None:
     """As a table of text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(Finish._fields)
