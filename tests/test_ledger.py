@@ -269,6 +269,26 @@ def test_two_writers_are_one_too_many(tmp_path):
     file.close()
 
 
+def test_a_second_process_is_kept_out_and_the_first_ends_well(tmp_path):
+    path = tmp_path / "run.vhmc"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.killed_run", str(path)],
+        cwd=Path(__file__).parents[1],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().strip() == "call"
+    target = killed_run.Talking(is_quiet=True)
+    with pytest.raises(vhmc.LedgerError, match="is in use by another process"):
+        killed_run.sampled(target, path)
+    assert target.calls == 0
+    *_, last = process.stdout
+    process.stdout.close()
+    assert process.wait() == 0
+    posterior, _ = killed_run.run(None)
+    assert json.loads(last)["digest"] == killed_run.digest(posterior)
+
+
 def foreign(path):
     path.write_text("dear diary")
 

@@ -71,33 +71,12 @@ QUICK = dict(zip(MODELS, KERNELS, strict=True))
 )
 def test_hmc_keeps_the_joint_law(name, kernel, seed):
     """Energy and gradient are kept between four transitions that share their data."""
-    model = MODELS[name]
-    moves = KERNELS[kernel](model.dim)
+    kernel = KERNELS[kernel](MODELS[name].dim)
 
-    def replica(key):
-        key_start, key_run = jax.random.split(key)
+    def move(key, state, potential):
+        return kernel.step(key, state, potential)[0]
 
-        def advance(theta, key):
-            key_data, key_moves = jax.random.split(key)
-            key_moves = jax.random.split(key_moves, 4)
-            data = model.data(key_data, theta)
-
-            def potential(theta):
-                return model.energy(theta, data)
-
-            def move(state, key):
-                return moves.step(key, state, potential)[0], None
-
-            state = moves.init(theta[None], potential)
-            state, _ = jax.lax.scan(move, state, key_moves)
-            return state.theta[0], state.theta[0]
-
-        keys = jax.random.split(key_run, 500)
-        return jax.lax.scan(advance, model.prior(key_start), keys)[1]
-
-    keys = jax.random.split(jax.random.key(seed), REPLICAS)
-    thetas = jax.jit(jax.vmap(replica))(keys)
-    assert_prior(model, np.asarray(thetas), seed)
+    assert_kept(MODELS[name], kernel, move, seed)
 
 
 def test_transitions_on_the_surrogate_keep_the_joint_law(seed):
@@ -105,26 +84,37 @@ def test_transitions_on_the_surrogate_keep_the_joint_law(seed):
     model = MODELS["hierarchical"]
     kernel = vhmc.HMC(vhmc.unit_mass(model.dim), 0.4, 5, 0.7)
 
+    def move(key, state, potential):
+        return transit(key, kernel, state, potential)[0]
+
+    assert_kept(model, kernel, move, seed)
+
+
+def assert_kept(model, kernel, move, seed):
+    """Data in turn with four moves, many chains side by side."""
+
     def replica(key):
         key_start, key_run = jax.random.split(key)
 
         def advance(theta, key):
-            key_data, key_move = jax.random.split(key)
+            key_data, key_moves = jax.random.split(key)
             data = model.data(key_data, theta)
 
             def potential(theta):
                 return model.energy(theta, data)
 
+            def step(state, key):
+                return move(key, state, potential), None
+
             state = kernel.init(theta[None], potential)
-            state, _ = transit(key_move, kernel, state, potential)
+            state, _ = jax.lax.scan(step, state, jax.random.split(key_moves, 4))
             return state.theta[0], state.theta[0]
 
         keys = jax.random.split(key_run, 500)
         return jax.lax.scan(advance, model.prior(key_start), keys)[1]
 
     keys = jax.random.split(jax.random.key(seed), REPLICAS)
-    thetas = jax.jit(jax.vmap(replica))(keys)
-    assert_prior(model, np.asarray(thetas), seed)
+    assert_prior(model, np.asarray(jax.jit(jax.vmap(replica))(keys)), seed)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +140,8 @@ def test_delayed_acceptance_keeps_the_joint_law(name, num_rounds, seed):
     account = Account(HostTarget(caller, model.parameters, "in a batch"), 10**9)
     wrong = Chart((Frame(np.full(dim, 0.2), 0.8 * np.eye(dim)),))
     rng = np.random.default_rng(seed)
-    kernel = DelayedAcceptance(Learner(account, wrong, 0, rng), 0.5, 4, 3)
+    learner = Learner(account, wrong, 0, rng)
+    kernel = DelayedAcceptance(learner, learner.residual(), 0.5, 4, 3)
     keys = jax.random.split(jax.random.key(seed), num_rounds)
     theta = np.asarray(jax.vmap(model.prior)(jax.random.split(keys[0], REPLICAS)))
     thetas, accepted = [], []

@@ -11,6 +11,7 @@ from vhmc.data.dataset import (
     download,
     file_digest,
     find,
+    labels,
 )
 
 URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a9a"
@@ -59,6 +60,6 @@ def _simulated() -> Dataset:
     shares = rng.uniform(0.02, 0.4, NUM_COLUMNS)
     x = (rng.uniform(size=(NUM_ROWS, NUM_COLUMNS)) < shares).astype(float)
     logits = x @ rng.normal(0, 0.5, NUM_COLUMNS) - 1.5
-    y = (rng.uniform(size=NUM_ROWS) < 1 / (1 + np.exp(-logits))).astype(float)
+    y = labels(rng, logits)
     note = "a9a was not to be had: simulated numbers of its shape"
     return Dataset(x, y, STAND_IN, "simulated, seed 0", "", note)

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from vhmc.data.dataset import REAL, STAND_IN, Dataset, download, file_digest, find
+from vhmc.data.dataset import (
+    REAL,
+    STAND_IN,
+    Dataset,
+    download,
+    file_digest,
+    find,
+    labels,
+)
 
 URL = (
     "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
@@ -52,6 +60,6 @@ def _simulated() -> Dataset:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((NUM_ROWS, NUM_COLUMNS))
     logits = x @ rng.normal(0, 0.2, NUM_COLUMNS)
-    y = (rng.uniform(size=NUM_ROWS) < 1 / (1 + np.exp(-logits))).astype(float)
+    y = labels(rng, logits)
     note = "Covertype was not to be had: simulated numbers of its shape"
     return Dataset(x, y, STAND_IN, "simulated, seed 0", "", note)

@@ -76,6 +76,11 @@ def download(url: str, name: str, sha256: str | None) -> Path:
     return Path(pooch.retrieve(url, known, fname=name, path=folder))
 
 
+def labels(rng: np.random.Generator, logits: np.ndarray) -> np.ndarray:
+    """Labels 0 and 1 of a logistic model, for data that are simulated."""
+    return (rng.uniform(size=len(logits)) < 1 / (1 + np.exp(-logits))).astype(float)
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

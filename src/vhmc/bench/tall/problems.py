@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from vhmc._types import Scalar, Vector
 from vhmc.data.a9a import load_a9a
 from vhmc.data.covtype import load_covtype
-from vhmc.data.dataset import Dataset
+from vhmc.data.dataset import Dataset, labels
 from vhmc.data.nycflights import load_nycflights
 from vhmc.models.logistic import log_likelihood, logistic, projected
 from vhmc.models.rows import RowModel, normal_prior
@@ -69,7 +68,7 @@ def simulated(num_rows: int) -> TallProblem:
     x = rng.standard_normal((num_rows, SIMULATED_COLUMNS))
     x[:, 0] = 1.0
     logits = x @ np.linspace(-0.5, 0.5, SIMULATED_COLUMNS)
-    y = (rng.uniform(size=num_rows) < 1 / (1 + np.exp(-logits))).astype(float)
+    y = labels(rng, logits)
     return TallProblem(f"simulated-{num_rows}", x, y, "simulated")
 
 
@@ -107,5 +106,5 @@ def _problem(name: str, x: np.ndarray, data: Dataset) -> TallProblem:
 
 def log_density(problem: TallProblem) -> Callable[[Vector], Scalar]:
     """Of all rows, for other people's samplers."""
-    rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
-    return lambda theta: normal_prior(theta) + log_likelihood(theta, rows)
+    potential = problem.model.potential
+    return lambda theta: -potential(theta)

@@ -11,17 +11,12 @@ thousand draws give a covariance that would otherwise take millions.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
-from vhmc.baselines import ExactHMC
 from vhmc.bench.tall.problems import TallProblem
-from vhmc.core.hmc import HMC
-from vhmc.core.mass import mass_from_covariance
-from vhmc.experiments.truth import relative_error
+from vhmc.experiments.truth import relative_error, started
 from vhmc.methods.laplace import laplace
 
-STEP_SIZE, NUM_STEPS = 0.5, 3
 CHAINS, BURN_IN = 16, 10
 
 
@@ -44,15 +39,9 @@ def reference(problem: TallProblem, num_rounds: int, seed: int = 0) -> Reference
     """Sixteen chains, `num_rounds` draws of each."""
     target = problem.target()
     guide = laplace(target, target.start).guide
-    mode = np.asarray(guide.mean)
-    covariance = np.linalg.inv(np.asarray(guide.precision))
-    lower = np.linalg.cholesky(covariance)
-    mass = mass_from_covariance(jnp.asarray(covariance))
-    kernel = HMC(mass, jnp.asarray(STEP_SIZE), jnp.asarray(NUM_STEPS))
-    chain = ExactHMC(kernel, problem.model.potential)
     rng = np.random.default_rng(seed)
-    white = rng.standard_normal((CHAINS, len(mode)))
-    state = chain.init(mode + white @ lower.T)
+    potential = problem.model.potential
+    chain, state, mode, lower = started(rng, potential, guide, CHAINS)
     state, _ = chain.advance(rng, state, BURN_IN)
     firsts, seconds = [], []
     for _ in range(num_rounds):

@@ -156,7 +156,7 @@ def from_parquet(
     groups = [
         (file, number)
         for file in files
-        for number in range(pyarrow.parquet.ParquetFile(file).num_row_groups)
+        for number in range(pyarrow.parquet.read_metadata(file).num_row_groups)
     ]
     parts = np.array_split(np.arange(len(groups)), len(workers_of(client)))
 

@@ -54,8 +54,11 @@ def partitions(data: Any) -> tuple[list[Any], dict[str, Any]]:
         }
         return parts, some
     parts = [columns_of(part) for part in data.to_delayed()]
-    numeric = data._meta.select_dtypes(include=["number", "bool"])
-    some = {str(n): np.zeros(1, dtype=numeric[n].to_numpy().dtype) for n in numeric}
+    some = {
+        str(name): np.zeros(1, dtype=kind)
+        for name, kind in data.dtypes.items()
+        if isinstance(kind, np.dtype) and kind.kind in "biuf"
+    }
     return parts, some
 
 

@@ -1,0 +1,44 @@
+"""The command `vhmc`: one file for each group of its commands."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from vhmc.cli import bench, ledger, reproduce
+from vhmc.cli.terminal import console
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+app.add_typer(
+    reproduce.app, name="reproduce", help="Reproduce an experiment of the paper."
+)
+app.add_typer(
+    bench.app, name="bench", help="Compare with known posteriors and other methods."
+)
+app.add_typer(ledger.app, name="ledger", help="Look into the record of a run.")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.")
+    ] = False,
+) -> None:
+    """Bayesian posteriors whose gradient is expensive, from few exact gradients."""
+    if version:
+        import vhmc
+
+        console.print(vhmc.__version__)
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Run the command, with programs kept that XLA compiled for an earlier one."""
+    import jax
+    import pooch
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        folder = str(pooch.os_cache("vhmc") / "compiled")
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    app()

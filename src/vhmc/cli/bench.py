@@ -1,0 +1,122 @@
+"""`vhmc bench`: posteriors with known moments, and other methods."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vhmc.cli.terminal import console, fail, names, numbers, say
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("posteriors")
+def bench_posteriors(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; a run goes on from it.")
+    ] = Path("vhmc-results/bench-posteriors"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two problems, two budgets, one seed.")
+    ] = False,
+    problems: Annotated[str | None, typer.Option(help="Names, as arK,garch.")] = None,
+    budgets: Annotated[
+        str | None, typer.Option(help="Evaluations of the model, as 100,300.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names, as vhmc,laplace; NUTS is apart.")
+    ] = None,
+    no_nuts: Annotated[bool, typer.Option("--no-nuts", help="Without NUTS.")] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes; times are true up to one a core.")
+    ] = 1,
+) -> None:
+    """Errors and costs of vhmc and its rivals on posteriors with known moments."""
+    from vhmc.bench.run import QUICK, Settings, run
+    from vhmc.bench.write import write
+
+    given: dict[str, Any] = {
+        "problems": names(problems),
+        "budgets": numbers("--budgets", budgets, int),
+        "seeds": seeds,
+        "methods": names(methods),
+        "with_nuts": False if no_nuts else None,
+        "workers": workers,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if quick:
+        chosen = QUICK | chosen
+    if chosen.get("budgets") and Settings.main_budget not in chosen["budgets"]:
+        chosen["main_budget"] = max(chosen["budgets"])
+    try:
+        settings = Settings(**chosen)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, say, out / "rows.csv")
+        tables, headline = write(out, settings, rows)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        fail(error)
+    console.print(*tables)
+    say(headline)
+    say(f"Figures, rows, summary and settings are in {out}")
+
+
+@app.command("calibration")
+def bench_calibration(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; a run goes on from it.")
+    ] = Path("vhmc-results/bench-calibration"),
+    problems: Annotated[str | None, typer.Option(help="Names, as ring,funnel.")] = None,
+    budget: Annotated[int, typer.Option(help="Evaluations of the model.")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Runs of each.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+) -> None:
+    """How often the verdict of vhmc is wrong, on problems it was not tuned on."""
+    from vhmc.bench.calibrate import Settings, run, write
+
+    given: dict[str, Any] = {"budget": budget, "seeds": seeds, "workers": workers}
+    if problems is not None:
+        given["problems"] = names(problems)
+    try:
+        settings = Settings(**given)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, say, out / "rows.csv")
+        table, headline = write(out, settings, rows)
+    except (ValueError, OSError) as error:
+        fail(error)
+    console.print(table)
+    say(headline)
+    say(f"Rows and settings are in {out}")
+
+
+@app.command("tall")
+def bench_tall(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
+        "vhmc-results/bench-tall"
+    ),
+    problems: Annotated[
+        str | None, typer.Option(help="Names, as a9a,simulated-100000.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Names, as vhmc,nutpie.")] = None,
+    limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 600.0,
+    rounds: Annotated[
+        int, typer.Option(help="Of sixteen exact draws, for the reference.")
+    ] = 200,
+) -> None:
+    """Time to a given accuracy on tall data, against NUTS and others."""
+    # A device a core, for chains of others that run beside each other.
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    from vhmc.bench.tall.run import Settings, run
+    from vhmc.bench.tall.write import write
+
+    given: dict[str, Any] = {"limit": limit, "rounds": rounds}
+    given |= {} if problems is None else {"problems": names(problems)}
+    given |= {} if methods is None else {"methods": names(methods)}
+    try:
+        settings = Settings(**given)
+        rows = run(out, settings, say)
+        table = write(out, settings, rows)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        fail(error)
+    console.print(table)
+    say(f"Figure, rows and settings are in {out}")

@@ -1,0 +1,41 @@
+"""What the commands share: lines on the terminal, lists in options, errors."""
+
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+console = Console()
+
+
+def say(line: str) -> None:
+    """A line as it is."""
+    console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def fail(error: Any) -> NoReturn:
+    """One line in red, and the code for bad input."""
+    Console(stderr=True).print(
+        f"vhmc: {error}", style="red", soft_wrap=True, markup=False, highlight=False
+    )
+    raise typer.Exit(2)
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """A list with commas between."""
+    return None if text is None else tuple(part.strip() for part in text.split(","))
+
+
+def numbers(
+    option: str, text: str | None, kind: type, count: int | None = None
+) -> tuple[Any, ...] | None:
+    """Numbers with commas between."""
+    if text is None:
+        return None
+    try:
+        found = tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        fail(f"{option} takes numbers with commas between them, got {text}")
+    if count not in (None, len(found)):
+        fail(f"{option} takes {count} numbers, got {text}")
+    return found
