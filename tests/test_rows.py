@@ -213,10 +213,13 @@ def test_memory_stays_flat_where_files_are_larger(tmp_path):
 @pytest.fixture(scope="module")
 def cluster():
     """A real scheduler and two worker processes, on loopback."""
+    import dask
     from distributed import Client, LocalCluster
 
+    patient = {f"distributed.comm.timeouts.{name}": "120s" for name in ("connect", "tcp")}
     with (
         warnings.catch_warnings(),
+        dask.config.set(patient),  # other tests keep the cores busy
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,

@@ -3,7 +3,7 @@
 from rich import box
 from rich.table import Table
 
-TEXTS = ("problem", "verdict", "verdicts", "first reason")
+TEXTS = ("problem", "method", "verdict", "verdicts", "first reason")
 
 
 def plain_table(title: str, *headers: str) -> Table:
@@ -20,7 +20,7 @@ def plain_table(title: str, *headers: str) -> Table:
         table.add_column(
             header,
             justify="left" if header in TEXTS else "right",
-            no_wrap=header == "problem",
+            no_wrap=header in ("problem", "method"),
             overflow="fold",
         )
     return table

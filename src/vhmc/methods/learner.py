@@ -34,6 +34,12 @@ On average over directions means are then off by 0.03 sd at most (all of it in o
 direction of d: by 0.03 times the root of d), which the checks would show; the network
 would cost more than it gives.
 """
+PLAIN = 4e-3
+"""The same for a surrogate that has no network yet, as estimates vary.
+
+A chart is fitted to the scores: what is left of them moves means and widths in second
+order only.
+"""
 STRAIGHTER = 0.9
 """A new chart must have less than this of the score error of the old one."""
 
@@ -78,15 +84,23 @@ class Learner:
         """Number of parameters."""
         return self._nodes.directions.shape[1]
 
-    def residual(self, is_bare: bool = False) -> Residual:
+    @property
+    def is_plain(self) -> bool:
+        """Whether the chart is the posterior already, so that no network is needed."""
+        return not self.choice.num_features and self.choice.error <= PLAIN
+
+    @property
+    def _enough(self) -> float:
+        """Score error that is small enough; a network comes in for a clear reason."""
+        return PLAIN if self.is_plain else NEARLY
+
+    def residual(self) -> Residual:
         """The surrogate in the chart's coordinates, for JAX.
 
-        is_bare: whether to leave out nodes if none is used; programs for it are other
-            ones, and much faster.
+        All nodes or none: two shapes, so two programs, and that for none is much faster
+        to compile and to run.
         """
-        number = self._num_features
-        if is_bare and not self.choice.num_features:
-            number = 0
+        number = self._num_features if self.choice.num_features else 0
         directions, offsets = (jnp.asarray(rows) for rows in self._nodes.first(number))
         return Residual(
             Additive(directions, offsets),
@@ -153,7 +167,7 @@ class Learner:
         only chance to be fitted to.
         """
         x, grad = self.chart.scores(thetas, grads)
-        if len(x) and np.mean((grad - x) ** 2) <= NEARLY:
+        if len(x) and np.mean((grad - x) ** 2) <= self._enough:
             return
         chart = self.chart.then(refit(x, grad, influence(x, grad)))
         if self._num_features and self.dim > 1:
@@ -207,7 +221,7 @@ class Learner:
             return
         is_out = residual_fit.hold_out(self._rng, lessons)
         alone = residual_fit.error_of_none(lessons, is_out)
-        if alone <= NEARLY:
+        if alone <= self._enough:
             self.choice = Choice(1.0, 0, alone)
             self._weights, self._sums = np.zeros(self._num_features), None
             return

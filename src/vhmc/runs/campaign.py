@@ -161,7 +161,7 @@ class Campaign:
     def _draw(self, learner: Learner) -> Frozen:
         starts = starts_of(self._rng, self._rounds, self._settings.chains)
         step_size, number = self._rounds.step_size, self._settings.draws
-        residual = learner.residual(is_bare=True)
+        residual = learner.residual()
         frozen = draw(self._rng, residual, starts, step_size, number)
         self._clock.lap("drawing")
         return frozen

@@ -21,6 +21,9 @@ EARLIEST = 8
 EASY = {"explorers": 0.96, "score_error": 0.02, "excess": 1.0, "rhat": 1.2}
 """What the last rounds must show to stop early: acceptance, score error, excess of the
 audits, and R-hat of the chains."""
+EASY_PLAIN = {"explorers": 0.8, "excess": 1.0}
+"""The same where no network is needed. Explorers are independent draws then, so R-hat
+of a few rounds would only measure chance."""
 
 
 def train(rounds: Rounds, shares: Plan) -> None:
@@ -46,7 +49,8 @@ def train(rounds: Rounds, shares: Plan) -> None:
         # Late rounds add little to what is known: every other one learns for two.
         if redraw or not is_late or count % 2 == 0:
             learner.learn(redraw=redraw, choose=count % 8 == 0)
-        if count - since >= EARLIEST and _is_easy(rounds):
+        earliest = LAST if learner.is_plain else EARLIEST
+        if count - since >= earliest and _is_easy(rounds):
             return
 
 
@@ -64,6 +68,10 @@ def _is_easy(rounds: Rounds) -> bool:
     explorers = np.mean([report.explorers for report in last])
     score_error = np.mean([report.score_error for report in last])
     excess = np.max([report.excess for report in last])
+    if rounds.learner.is_plain:  # more rounds would have nothing to teach
+        return bool(
+            explorers > EASY_PLAIN["explorers"] and excess < EASY_PLAIN["excess"]
+        )
     return bool(
         explorers > EASY["explorers"]
         and score_error < EASY["score_error"]
@@ -78,7 +86,7 @@ def repair(rng: np.random.Generator, rounds: Rounds, shares: Plan, chains: int) 
     reserve = shares.checking + shares.correcting
     while account.left - reserve >= 2 * shares.chains:
         starts = starts_of(rng, rounds, chains)
-        pool = some_draws(rng, learner.residual(is_bare=True), starts, rounds.step_size)
+        pool = some_draws(rng, learner.residual(), starts, rounds.step_size)
         is_whole = rounds.repair(2 * shares.chains, pool)
         learner.learn(redraw=False)
         if is_whole and _is_easy(rounds):

@@ -6,6 +6,9 @@ from typing import Any
 import jax
 import numpy as np
 
+GROUPS = 32, 16, 8, 1
+"""Points that go through data together."""
+
 
 def batched(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run a traced function of points on rows of them, and give NumPy's arrays back.
@@ -22,13 +25,32 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
     return on_rows
 
 
-def padded(rows: np.ndarray) -> np.ndarray:
+def padded(rows: np.ndarray, least: int = 1) -> np.ndarray:
     """Rows up to the next batch size, the last one repeated."""
     number = len(rows)
     if not number:
         return rows
-    padding = ((0, _round_up(number) - number), (0, 0))
+    padding = ((0, _round_up(max(number, least)) - number), (0, 0))
     return np.pad(rows, padding, mode="edge")
+
+
+def in_groups(
+    compiled: Callable[[np.ndarray], tuple[Any, ...]], rows: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Run a compiled function of many rows on groups of a few sizes.
+
+    For programs that go through data, each size of which takes long to compile. A few
+    points one by one are faster than together there: the data stay in the cache.
+    """
+    parts, begin = [], 0
+    while begin < len(rows):
+        left = len(rows) - begin
+        size = next(size for size in GROUPS if left > size // 2)
+        some = rows[begin : begin + size]
+        group = np.pad(some, ((0, size - len(some)), (0, 0)), mode="edge")
+        parts.append([np.asarray(part)[: len(some)] for part in compiled(group)])
+        begin += size
+    return tuple(np.concatenate(some) for some in zip(*parts, strict=True))
 
 
 def _round_up(number: int) -> int:

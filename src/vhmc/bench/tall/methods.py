@@ -1,13 +1,14 @@
 """Ours and what a user would pick instead, each as blocks of draws as they come."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc import _arviz
 from vhmc.baselines import SGLD, Constant
 from vhmc.baselines.load_blackjax import load_blackjax
 from vhmc.bench import rivals
@@ -236,6 +237,18 @@ METHODS: dict[str, Method] = {
     "sgld": sgld,
     "pathfinder": pathfinder,
 }
+
+
+def load_all(methods: Sequence[str]) -> None:
+    """Import what they need: a race is not about that."""
+    _arviz.load()
+    for method in methods:
+        if method in ("blackjax-nuts", "pathfinder"):
+            load_blackjax()
+        elif method in ("numpyro-nuts", "hmcecs"):
+            load("numpyro.infer", "NumPyro's NUTS", "numpyro")
+        elif method == "nutpie":
+            load("nutpie.compiled_pyfunc", "nutpie's NUTS", "test")
 
 
 def _on_cores(number: int) -> Callable[[Callable], Callable]:

@@ -9,12 +9,10 @@ import numpy as np
 
 from vhmc.bench.tall.methods import METHODS, Block
 from vhmc.bench.tall.problems import TallProblem
-from vhmc.bench.tall.truth import Reference
+from vhmc.bench.tall.truth import REC, REM, Reference
 from vhmc.experiments.truth import covariance_of, relative_error
 from vhmc.targets.guard import Guarded
 
-REM, REC = 0.01, 0.10
-"""Relative errors of mean and covariance at which a method has arrived."""
 COMPILE = "/jax/core/compile/backend_compile_duration"
 
 

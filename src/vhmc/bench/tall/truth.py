@@ -18,6 +18,11 @@ from vhmc.experiments.truth import relative_error, started
 from vhmc.methods.laplace import laplace
 
 CHAINS, BURN_IN = 16, 10
+REM, REC = 0.01, 0.10
+"""Relative errors of mean and covariance at which a method has arrived."""
+LEAST_ROUNDS = 8
+KNOWN = 0.05
+"""Error of the reference by that at which a method has arrived: small enough."""
 
 
 class Reference(NamedTuple):
@@ -36,7 +41,7 @@ class Reference(NamedTuple):
 
 
 def reference(problem: TallProblem, num_rounds: int, seed: int = 0) -> Reference:
-    """Sixteen chains, `num_rounds` draws of each."""
+    """Sixteen chains, until the moments are known well or `num_rounds` are made."""
     target = problem.target()
     guide = laplace(target, target.start).guide
     rng = np.random.default_rng(seed)
@@ -50,18 +55,23 @@ def reference(problem: TallProblem, num_rounds: int, seed: int = 0) -> Reference
         gap = u - np.asarray(state.grad) @ lower
         firsts.append(gap.mean(axis=0))
         seconds.append(u.T @ gap / len(u))
-    halves = [
-        _moments(np.array(firsts[part]), np.array(seconds[part]), mode, lower)
+        if len(firsts) < LEAST_ROUNDS:
+            continue
+        found = _reference(np.array(firsts), np.array(seconds), mode, lower)
+        if found.rem <= KNOWN * REM and found.rec <= KNOWN * REC:
+            break
+    return found
+
+
+def _reference(
+    firsts: np.ndarray, seconds: np.ndarray, mode: np.ndarray, lower: np.ndarray
+) -> Reference:
+    (mean, covariance), one, other = (
+        _moments(firsts[part], seconds[part], mode, lower)
         for part in (slice(None), slice(None, None, 2), slice(1, None, 2))
-    ]
-    (mean, covariance), one, other = halves
-    return Reference(
-        mean,
-        covariance,
-        mode,
-        relative_error(one[0], other[0]) / 2,
-        relative_error(one[1], other[1]) / 2,
     )
+    rem, rec = (relative_error(*pair) / 2 for pair in zip(one, other, strict=True))
+    return Reference(mean, covariance, mode, rem, rec)
 
 
 def _moments(

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from rich.console import Group
 from rich.table import Table
 
 from vhmc.bench.table import plain_table
-from vhmc.bench.tall.race import REC, REM, Finish
+from vhmc.bench.tall.race import Finish
 from vhmc.bench.tall.run import OURS, Settings
+from vhmc.bench.tall.truth import REC, REM
 from vhmc.experiments import output
 from vhmc.plotting import BLUE, GREY, ORANGE, STYLE, blank_figure
 
@@ -26,12 +28,12 @@ COLORS = {
 }
 
 
-def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Table:
+def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Group:
     """Figure and record; the rows are there already."""
     output.save_figure(folder, "seconds", time_against_rows(rows))
     record = {"benchmark": "tall", "settings": asdict(settings), "rem": REM, "rec": REC}
     output.save_record(folder, "record", record)
-    return table(rows)
+    return tables(rows)
 
 
 @rc_context(STYLE)
@@ -64,34 +66,40 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[Finish]) -> Table:
-    """All races, and how many times as long as ours."""
-    ours = {row.problem: row.seconds for row in rows if row.method == OURS}
+def tables(rows: Sequence[Finish]) -> Group:
+    """The races of each problem, and how many times as long as ours they took."""
+    return Group(
+        *(
+            _table([row for row in rows if row.problem == name])
+            for name in dict.fromkeys(row.problem for row in rows)
+        )
+    )
+
+
+def _table(rows: Sequence[Finish]) -> Table:
+    ours = {row.method: row.seconds for row in rows}.get(OURS, np.inf)
     made = plain_table(
+        f"{rows[0].problem}, {rows[0].rows:,} x {rows[0].dim}: "
         f"time to REM {REM:g} and REC {REC:g}",
-        *("problem", "rows", "method", "seconds", "compiling", "passes", "draws"),
+        *("method", "seconds", "compiling", "passes", "draws"),
         *("REM", "REC", "times ours"),
     )
     for row in rows:
         is_there = np.isfinite(row.seconds)
-        seconds = row.seconds if is_there else row.elapsed
-        ratio = seconds / ours.get(row.problem, np.inf)
         # Who has no more draws to give will never arrive.
         has_ended = not is_there and row.method == "pathfinder"
+        seconds = row.seconds if is_there else row.elapsed
+
+        mark = "" if is_there else "> "
+        times = f"{mark}{seconds / ours:.1f}"
         made.add_row(
-            row.problem,
-            f"{row.rows:,}",
             row.method,
-            "never" if has_ended else ("" if is_there else "> ") + f"{seconds:.1f}",
+            "never" if has_ended else f"{mark}{seconds:.1f}",
             f"{row.compiling:.1f}",
             f"{row.passes:,.0f}",
             f"{row.num_draws:,}",
             f"{row.rem:.2g}",
             f"{row.rec:.2g}",
-            ""
-            if row.method == OURS
-            else "never"
-            if has_ended
-            else ("" if is_there else "> ") + f"{ratio:.1f}",
+            "" if row.method == OURS else "never" if has_ended else times,
         )
     return made

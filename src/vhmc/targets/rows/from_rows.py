@@ -116,9 +116,10 @@ class RowsTarget(HostTarget):
         super().__init__(self._answers, parameters, source.name, is_serial=False)
 
     def _answers(self, thetas: np.ndarray) -> Answers:
-        prior, prior_grad = self._prior(thetas)
-        sums = self._source.total("values_and_grads", padded(thetas))
-        value, grad = (part[: len(thetas)] for part in sums)
+        # One batch size serves nearly all: priors compile for longer than they run.
+        number = len(thetas)
+        prior, prior_grad = (part[:number] for part in self._prior(padded(thetas, 16)))
+        value, grad = self._source.total("values_and_grads", thetas)
         return Answers(prior + value, prior_grad + grad, [""] * len(thetas))
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vhmc._types import Scalar, Vector
+from vhmc.targets.batches import in_groups
 from vhmc.targets.parameters import Parameters
 
 Rows = Mapping[str, Any]
@@ -38,9 +39,9 @@ class RowLikelihood:
 
     def values_and_grads(
         self, thetas: np.ndarray, rows: Rows
-    ) -> tuple[jax.Array, jax.Array]:
+    ) -> tuple[np.ndarray, ...]:
         """Sums and their gradients at several free vectors, one a row."""
-        return self._values_and_grads(thetas, rows)
+        return in_groups(lambda some: self._values_and_grads(some, rows), thetas)
 
     def hessians(self, thetas: np.ndarray, rows: Rows) -> tuple[jax.Array]:
         """Second derivatives."""
