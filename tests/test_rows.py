@@ -216,7 +216,8 @@ def cluster():
     import dask
     from distributed import Client, LocalCluster
 
-    patient = {f"distributed.comm.timeouts.{name}": "120s" for name in ("connect", "tcp")}
+    kinds = "connect", "tcp"
+    patient = {f"distributed.comm.timeouts.{kind}": "120s" for kind in kinds}
     with (
         warnings.catch_warnings(),
         dask.config.set(patient),  # other tests keep the cores busy
