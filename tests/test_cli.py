@@ -94,3 +94,113 @@ def test_a_ledger_is_shown(tmp_path):
     missing = call("ledger", "show", "no.vhmc", folder=tmp_path)
     assert missing.returncode == 2
     assert missing.stderr.strip() == "vhmc: there is no ledger no.vhmc"
+
+
+MODEL = """
+import jax.numpy as jnp
+import numpy as np
+import vhmc
+
+y = np.array([2.1, 1.9, 3.0, 2.4, 2.8, 1.7])
+constraints = {"scale": vhmc.positive}
+
+
+def log_density(p):
+    standardised = (y - p["mean"]) / p["scale"]
+    return -0.5 * jnp.sum(standardised**2) - (len(y) + 1) * jnp.log(p["scale"])
+
+
+def fails(p):
+    raise KeyError("mean")
+
+
+target = vhmc.from_jax(lambda x: -0.5 * x @ x, np.zeros(2))
+broken = vhmc.from_callable(lambda x: (1 / 0, x), 2)
+"""
+
+
+@pytest.fixture
+def model_folder(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "init.json").write_text('{"mean": 0.0, "scale": 1.0}')
+    (tmp_path / "bad.json").write_text('{"mean": ')
+    return tmp_path
+
+
+def test_a_posterior_without_python(model_folder):
+    command = "sample", "model.py:log_density", "--init", "init.json", "--seed", "1"
+    more = "--budget", "400", "--draws", "100", "--out", "run"
+    done = call(*command, *more, folder=model_folder)
+    assert done.returncode == 0, done.stderr
+    assert "verdict: " in done.stdout and "run/report.html" in done.stdout
+    assert "vhmc: training: " in done.stderr
+    out = model_folder / "run"
+    left = {"report.html", "summary.csv", "draws.csv", "run.npz", "ledger.vhmc"}
+    assert left <= {path.name for path in out.iterdir()}
+    assert len((out / "draws.csv").read_text().splitlines()) == 801
+    first = (out / "draws.csv").read_text()
+
+    done = call(*command, *more, folder=model_folder)
+    assert done.returncode == 2
+    assert done.stderr == "vhmc: run has a run already: --resume goes on with it\n"
+
+    done = call(*command, *more, "--resume", "--no-progress", folder=model_folder)
+    assert done.returncode == 0 and done.stderr == ""
+    assert (out / "draws.csv").read_text() == first
+
+    (out / "report.html").unlink()
+    assert call("report", "run", folder=model_folder).returncode == 0
+    assert "<strong>" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["model.py:nothing"], "has no nothing; it has log_density, fails"),
+        (["model.py:log_density"], "give initial values with --init, or define init"),
+        (["model.py:y"], "is neither a target, nor a PyMC model, nor a log density"),
+        (["model.py"], "a model is FILE.py:NAME or FILE.stan, got model.py"),
+        (["nowhere.stan"], "there is no file nowhere.stan"),
+        (["model.py:target", "--data", "init.json"], "--data is for Stan"),
+        (["model.py:log_density", "--init", "bad.json"], "cannot be read as JSON"),
+        (["model.py:fails", "--init", "init.json"], "KeyError: 'mean'"),
+        (["model.py:target", "--budget", "3"], "budget must be at least 20"),
+        (["model.py:target", "--correction", "more"], "correction must be one of"),
+        (["model.py:target", "--resume"], "vhmc-run has no run to go on with"),
+    ],
+)
+def test_bad_models_get_one_line_and_leave_nothing(model_folder, arguments, message):
+    done = call("sample", *arguments, folder=model_folder)
+    assert done.returncode == 2
+    assert message in done.stderr and done.stderr.count("\n") == 1
+    assert not (model_folder / "vhmc-run").exists()
+
+
+def test_a_model_that_fails_gets_a_line_and_a_traceback_for_who_asks(model_folder):
+    done = call("sample", "model.py:broken", "--no-progress", folder=model_folder)
+    assert done.returncode == 2  # it never had an answer: the start is to blame
+    assert done.stderr.count("\n") == 1 and "ZeroDivisionError" in done.stderr
+    more = "--debug", "--out", "other"
+    done = call("sample", "model.py:nothing", *more, folder=model_folder)
+    assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+def test_something_that_is_no_run_has_no_report(model_folder):
+    for name, message in (
+        ("nowhere", "there is no run at nowhere"),
+        ("init.json", "init.json is not a run that vhmc saved"),
+    ):
+        done = call("report", name, folder=model_folder)
+        assert done.returncode == 2 and message in done.stderr
+
+
+def test_the_demo(tmp_path):
+    done = call("demo", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "verdict: good" in done.stdout
+    text = (tmp_path / "vhmc-demo" / "report.html").read_text()
+    assert "<strong>good</strong>" in text
+
+
+def test_shells_can_complete():
+    assert "--install-completion" in call("--help").stdout

@@ -8,12 +8,12 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
     {"_types", "_arviz", "_arguments"},
-    {"core", "diagnostics", "data", "ledger"},
+    {"core", "diagnostics", "data", "ledger", "progress"},
     {"targets"},
     {"methods", "baselines"},
-    {"runs"},
+    {"runs", "report"},
     {"models"},
-    {"experiments", "bench", "plotting", "report"},
+    {"experiments", "bench", "plotting"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

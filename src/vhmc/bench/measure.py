@@ -67,7 +67,9 @@ Method = Callable[[TimedTarget, int, int], Outcome]
 
 def _sampled(num_features: int | None) -> Method:
     def method(target: TimedTarget, budget: int, seed: int) -> Outcome:
-        posterior = sample(target, budget, seed=seed, num_features=num_features)
+        posterior = sample(
+            target, budget, seed=seed, num_features=num_features, progress=False
+        )
         return Outcome(
             posterior.unconstrained,
             posterior.num_evaluations,

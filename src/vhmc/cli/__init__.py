@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
-from vhmc.cli import bench, ledger, reproduce
+from vhmc.cli import bench, demo, ledger, report, reproduce, sample
 from vhmc.cli.terminal import console
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.command("demo")(demo.demo)
+app.command("sample")(sample.sample)
+app.command("report")(report.report)
 app.add_typer(
     reproduce.app, name="reproduce", help="Reproduce an experiment of the paper."
 )

@@ -1,11 +1,15 @@
 """What the commands share: lines on the terminal, lists in options, errors."""
 
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 
 console = Console()
+_is_debugging = ContextVar("is_debugging", default=False)
 
 
 def say(line: str) -> None:
@@ -13,12 +17,27 @@ def say(line: str) -> None:
     console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
-def fail(error: Any) -> NoReturn:
-    """One line in red, and the code for bad input."""
+def fail(error: Any, code: int = 2) -> NoReturn:
+    """One line in red, and the code: 2 for bad input.
+
+    Within `debugging` the error is raised as it is, with its traceback.
+    """
+    if _is_debugging.get() and isinstance(error, BaseException):
+        raise error
     Console(stderr=True).print(
         f"vhmc: {error}", style="red", soft_wrap=True, markup=False, highlight=False
     )
-    raise typer.Exit(2)
+    raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def debugging(is_on: bool) -> Iterator[None]:
+    """Whether errors are shown with where they came from."""
+    token = _is_debugging.set(is_on)
+    try:
+        yield
+    finally:
+        _is_debugging.reset(token)
 
 
 def names(text: str | None) -> tuple[str, ...] | None:

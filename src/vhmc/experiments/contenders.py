@@ -257,7 +257,7 @@ def default(arena: Arena, share: Share) -> Outcome:
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict is reported beside it
-            posterior = sample(target, BUDGET, seed=seed)
+            posterior = sample(target, BUDGET, seed=seed, progress=False)
         return posterior, time.perf_counter() - began
 
     drawn(arena.seed + 1)

@@ -1,28 +1,15 @@
 """What every experiment leaves behind: figures, every number, the settings."""
 
-import contextlib
 import csv
-import importlib.metadata
 import json
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-VERSIONED = (
-    "vhmc",
-    "jax",
-    "jaxlib",
-    "equinox",
-    "numpy",
-    "scipy",
-    "matplotlib",
-    "arviz",
-    "blackjax",
-)
+from vhmc.report.versions import versions
 
 
 def save_figure(folder: Path, name: str, figure: Figure) -> list[Path]:
@@ -51,12 +38,3 @@ def save_record(folder: Path, name: str, record: Mapping[str, Any]) -> Path:
     full = {**record, "versions": versions(), "cores": os.cpu_count()}
     path.write_text(json.dumps(full, indent=2) + "\n")
     return path
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on, if installed."""
-    found = {"python": platform.python_version()}
-    for name in VERSIONED:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found

@@ -202,6 +202,7 @@ class Rounds:
             else np.inf,
         )
         self.reports.append(report)
+        learner.account.watch.round(report.score_error, report.explorers)
         self._adapt(report)
         return report
 

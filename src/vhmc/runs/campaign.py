@@ -16,6 +16,7 @@ from vhmc.methods.learner import AWAY, Learner, default_num_features
 from vhmc.methods.locate import Located, locate
 from vhmc.methods.rounds import Rounds
 from vhmc.methods.settle import settle
+from vhmc.progress.watch import LOG
 from vhmc.runs.check import Check, check, choose
 from vhmc.runs.corrections import best_rung, exact_draws, importance_draws
 from vhmc.runs.frozen import Frozen, draw
@@ -129,7 +130,11 @@ class Campaign:
         shares = self.shares
         spare = self._account.left - shares.correcting - shares.checking
         is_good = self._attempts[-1].verdict.status == "good"
-        return not is_good and spare >= LEAST_ROUNDS * shares.chains
+        goes_on = not is_good and spare >= LEAST_ROUNDS * shares.chains
+        if goes_on:
+            reason = self._attempts[-1].verdict.reasons[0]
+            LOG.info("not good yet, training goes on: %s", reason)
+        return goes_on
 
     def _attempt(self) -> None:
         learner, rounds, shares = self._learner, self._rounds, self.shares
@@ -162,7 +167,9 @@ class Campaign:
         starts = starts_of(self._rng, self._rounds, self._settings.chains)
         step_size, number = self._rounds.step_size, self._settings.draws
         residual = learner.residual()
-        frozen = draw(self._rng, residual, starts, step_size, number)
+        watch = self._account.watch
+        watch.phase("drawing")
+        frozen = draw(self._rng, residual, starts, step_size, number, watch)
         self._clock.lap("drawing")
         return frozen
 
@@ -238,6 +245,8 @@ class Campaign:
             check=attempt.checked,
             free=self._unconstrained(attempt),
             paid=account.paid,
+            history=tuple(account.watch.status.history),
+            settings={"budget": account.budget, **self._settings._asdict()},
         )
 
 
@@ -270,3 +279,11 @@ def warn_if_bad(posterior: Posterior) -> None:
     verdict = posterior.verdict
     if verdict is not None and verdict.status == "bad":
         warnings.warn(f"verdict bad: {verdict.reasons[0]}", stacklevel=3)
+
+
+def outcome(posterior: Posterior) -> str:
+    """How a run ended, in a line."""
+    verdict = posterior.verdict
+    assert verdict is not None
+    reason = f" ({verdict.reasons[0]})" if verdict.reasons else ""
+    return f"verdict {verdict.status}{reason}"

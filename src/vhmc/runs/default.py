@@ -6,7 +6,8 @@ from pathlib import Path
 from vhmc._arguments import path_or_none, whole
 from vhmc.core.residual import Charted
 from vhmc.ledger.replay import Diverged
-from vhmc.runs.campaign import Campaign, Settings, warn_if_bad
+from vhmc.progress.watch import watching
+from vhmc.runs.campaign import Campaign, Settings, outcome, warn_if_bad
 from vhmc.runs.interrupt import wish_to_stop
 from vhmc.runs.log_density import LogDensity
 from vhmc.runs.on_file import opened, surrogate_on_file
@@ -33,6 +34,7 @@ def sample(
     num_features: int | None = None,
     warm_start: Posterior | LogDensity | str | Path | None = None,
     ledger: str | Path | None = None,
+    progress: bool = True,
 ) -> Posterior:
     """Sample a posterior within a budget of calls of the model.
 
@@ -58,6 +60,8 @@ def sample(
     ledger: file in which every call of the model is written down as it is made. The
         same call of `sample` again goes on where the file ends; with a larger budget a
         finished run goes on training.
+    progress: whether to show how far it is: a bar in a terminal or a notebook, else
+        lines. The logger `vhmc` is told in any case.
     """
     plan(target, budget, correction)
     budget = int(budget)
@@ -76,9 +80,10 @@ def sample(
         old = None if warm_start is None else old_surrogate(warm_start, target)
     with (
         opened(ledger, target, budget, settings) as (replay, budgets, is_finished),
+        watching(budgets[-1], progress) as watch,
         wish_to_stop() as is_stopped,
     ):
-        account = Account(target, budgets[0], replay, is_stopped)
+        account = Account(target, budgets[0], replay, is_stopped, watch)
         shares = plan(target, budgets[0], correction)
         campaign = Campaign(account, shares, settings)
         try:
@@ -100,6 +105,7 @@ def sample(
             is_finished()
         except Interrupted:
             posterior = campaign.cut_short()
+        watch.end(outcome(posterior))
     warn_if_bad(posterior)
     return posterior
 

@@ -14,6 +14,7 @@ from vhmc.core.mass import unit_mass
 from vhmc.core.residual import Residual
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
 from vhmc.methods.proposals import JITTER, fresh_key, transit
+from vhmc.progress.watch import Watch
 
 BLOCK_DRAWS = 250
 """Draws of one call of the compiled program: one shape serves for any number."""
@@ -95,13 +96,16 @@ def draw(
     starts: np.ndarray,
     step_size: float,
     num_draws: int,
+    watch: Watch,
 ) -> Frozen:
     """Draw until the chains have mixed, with longer trajectories where they do not.
 
     starts: dispersed points, one a chain.
     step_size: to begin with.
+    watch: is told how far it is.
     """
-    x = jnp.asarray(starts)
+    x, wanted = jnp.asarray(starts), len(starts) * num_draws
+    watch.draws(0, wanted)
     # Warm-up on the same program: the step finds its size, the chains theirs.
     for gain in (1.0, 1.0, 0.5):
         num_steps = _num_steps(LENGTHS[0], step_size)
@@ -119,6 +123,7 @@ def draw(
         made = _draw(rng, residual, x, step_size, num_steps, thin, num_draws)
         x = made.x[:, -1]
         frozen = _measure(made, step_size, num_steps, thin)
+        watch.draws(wanted, wanted, frozen.ess)
         worth = frozen.ess / frozen.energy.size
         if frozen.rhat <= MIXED and worth >= WORTH:
             return frozen

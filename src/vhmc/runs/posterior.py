@@ -3,13 +3,17 @@
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vhmc import _arviz
 from vhmc.diagnostics.effective_size import bulk_ess
+from vhmc.progress.status import Moment
+from vhmc.report.cards import posterior_card
+from vhmc.report.facts import facts_of, save
 from vhmc.runs.arviz_export import to_arviz
 from vhmc.runs.check import Check
 from vhmc.runs.corrections import Estimate, expect
@@ -52,6 +56,8 @@ class Posterior:
     check: true values at fresh draws of the surrogate, which the verdict rests on.
     free: uncorrected draws of the surrogate, unconstrained.
     paid: every point at which the model was asked.
+    history: what each round of training saw, before it was learnt from.
+    settings: with which `sample` makes it again.
     """
 
     parameters: Space
@@ -67,6 +73,8 @@ class Posterior:
     check: Check | None = None
     free: np.ndarray | None = None
     paid: Paid | None = None
+    history: tuple[Moment, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:
@@ -152,6 +160,22 @@ class Posterior:
         # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
         options = {"round_to": "none", **options}
         return _arviz.load().summary(self.to_arviz(), **options)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page to look at: one file, for any browser, without a network."""
+        from vhmc.report.page import write_page  # Matplotlib is not for everybody
+
+        return write_page(facts_of(self), path)
+
+    def save(self, path: str | Path) -> Path:
+        """Write what the report shows, draws included; `vhmc report` makes the page.
+
+        It is NumPy's format: `numpy.load(path)["values"]` are the draws.
+        """
+        return save(facts_of(self), path)
+
+    def _repr_html_(self) -> str:
+        return posterior_card(self)
 
     def __repr__(self) -> str:
         chains, draws, _ = self.unconstrained.shape

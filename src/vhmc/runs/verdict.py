@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vhmc.report.cards import verdict_card
+
 RANKS = ("good", "caution", "bad")
 FEWEST_CHECKS = 50
 """True values below which no verdict is good."""
@@ -149,6 +151,9 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         return "\n".join([self.status, *(f"- {reason}" for reason in self.reasons)])
+
+    def _repr_html_(self) -> str:
+        return verdict_card(self.status, self.reasons)
 
 
 def judge(statistics: dict[str, Any], concerns: list[tuple[str, str]]) -> Verdict:

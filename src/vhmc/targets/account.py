@@ -8,6 +8,7 @@ import numpy as np
 
 from vhmc.ledger.file import LedgerError, Round
 from vhmc.ledger.replay import Replay
+from vhmc.progress.watch import LOG, Watch
 from vhmc.targets.target import Evaluations, Target
 
 
@@ -65,6 +66,7 @@ class Account:
     budget: calls of the model that may be made, those on file included.
     replay: what is on file already, and where new answers are written.
     is_stopped: whether the user asked the run to end.
+    watch: is told of every call.
     """
 
     def __init__(
@@ -73,12 +75,14 @@ class Account:
         budget: int,
         replay: Replay | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
+        watch: Watch | None = None,
     ):
         self.target = target
         self.budget = budget
         self.costs: dict[str, int] = {}
         self._replay = Replay(None) if replay is None else replay
         self._is_stopped = is_stopped
+        self.watch = Watch(budget) if watch is None else watch
         self._seconds_a_point = WRITTEN_AFTER
         self._rows: list[tuple[np.ndarray, Evaluations, str]] = []
 
@@ -99,6 +103,7 @@ class Account:
         """
         thetas = np.array(thetas, dtype=float)
         self._check(len(thetas), phase)
+        self.watch.phase(phase)
         parts: list[Evaluations] = []
         num_done = 0
         while num_done < len(thetas):
@@ -110,6 +115,11 @@ class Account:
             num_done += num_new
         answer = Evaluations(*map(np.concatenate, zip(*parts, strict=True)))
         num_failed = int(np.sum(answer.reason != ""))
+        if num_failed and phase not in GUESSES:
+            LOG.warning(
+                "the model had no answer at %d of %d points (%s): %s",
+                *(num_failed, len(thetas), phase, most_common(answer.reason)),
+            )
         if phase not in GUESSES and num_failed > len(thetas) / 2 >= FEWEST / 2:
             raise RunFailure(
                 f"the model failed at {num_failed} of {len(thetas)} points of a round "
@@ -136,6 +146,7 @@ class Account:
         """Second derivatives of the energy, at the target's price."""
         price = self.target.hessian_price
         self._check(price, phase)
+        self.watch.phase(phase)
         rows = np.tile(np.asarray(theta, dtype=float), (self.target.dim, 1))
         told = self._replay.recall("hessian", phase, rows)
         if told:
@@ -211,6 +222,7 @@ class Account:
 
     def _book(self, phase: str, number: int) -> None:
         self.costs[phase] = self.costs.get(phase, 0) + number
+        self.watch.spent(number, is_told=not self._replay.is_over)
 
 
 def most_common(reasons: np.ndarray) -> str:

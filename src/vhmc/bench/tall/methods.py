@@ -48,7 +48,7 @@ Method = Callable[[TallProblem, Reference, int], Iterator[Block]]
 def ours(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
     """The default sampler with more draws than usual: they are nearly free."""
     target = TimedTarget(problem.target())
-    posterior = sample(target, 1000, draws=2000, chains=16, seed=seed)
+    posterior = sample(target, 1000, draws=2000, chains=16, seed=seed, progress=False)
     spent = posterior.seconds
     drawing = spent.get("drawing", 0.0)
     rest = sum(spent.values()) - drawing - target.seconds

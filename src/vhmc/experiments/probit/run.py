@@ -242,7 +242,9 @@ def _default(model: RowModel, seed: int, settings: Settings):
     """The default sampler with all passes that the others have."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its verdict is not the topic here
-        posterior = sample(model.target(), settings.passes[-1], seed=seed)
+        posterior = sample(
+            model.target(), settings.passes[-1], seed=seed, progress=False
+        )
     return [posterior.num_evaluations], [posterior.unconstrained.mean(axis=(0, 1))]
 
 

@@ -1,0 +1,88 @@
+"""From which cost of a gradient on this pays: seconds beside the model, and calls.
+
+    python benchmarks/break_even.py [docs/figures/break_even.svg]
+
+Ours: calls and seconds outside of the model, of a second run in the process (nothing is
+compiled) and of the first. NUTS: BlackJAX, dense metric, four chains of 250 draws after
+500 of warm-up, its calls, and the smallest effective size; its own seconds are taken as
+none. Both would wait `cost` for each call, one at a time.
+"""
+
+import sys
+import time
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import vhmc
+from vhmc.baselines.nuts import nuts
+from vhmc.bench.measure import TimedTarget
+from vhmc.bench.problems import PROBLEMS
+from vhmc.diagnostics.effective_size import bulk_ess
+
+NAMES = "kidiq", "eight_schools", "arK", "gaussian-50"
+COLORS = "#3f8fd9", "#e07b1a", "#3a9d5d", "#9a6fd0"
+INK = "#808890"
+
+
+def ours(name):
+    """Seconds outside of the model in the first and in the second run, and calls."""
+    seconds = []
+    for seed in range(2):
+        target = TimedTarget(PROBLEMS[name]().target)
+        began = time.perf_counter()
+        posterior = vhmc.sample(target, 1000, seed=seed, progress=False)
+        seconds.append(time.perf_counter() - began - target.seconds)
+    return *seconds, posterior.num_evaluations, posterior.verdict.status
+
+
+def theirs(name):
+    """Calls of NUTS, and its effective draws."""
+    found = nuts(PROBLEMS[name]().target, 0, 1000, 500)
+    return found.num_evaluations, float(np.min(bulk_ess(found.draws)))
+
+
+def main():
+    """Print a table, and draw the curves."""
+    rows = []
+    for name in NAMES:
+        first, later, calls, status = ours(name)
+        nuts_calls, ess = theirs(name)
+        saved = nuts_calls - calls
+        rows.append((name, later, calls, nuts_calls))
+        print(
+            f"{name}: {calls} calls ({status}), {first:.1f} s beside the model in the "
+            f"first run, {later:.1f} s later; NUTS {nuts_calls} calls, ESS {ess:.0f}; "
+            f"break-even at {1e3 * first / saved:.2f} ms, {1e3 * later / saved:.2f} ms",
+            flush=True,
+        )
+    if len(sys.argv) > 1:
+        draw(rows).savefig(sys.argv[1], metadata={"Date": None})
+
+
+def draw(rows):
+    """Time to a posterior against the cost of a gradient."""
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    cost = np.geomspace(1e-5, 10, 100)
+    for (name, later, calls, nuts_calls), color in zip(rows, COLORS, strict=True):
+        axis.loglog(cost, later + calls * cost, color=color, label=name)
+        axis.loglog(cost, nuts_calls * cost, color=color, linestyle="--", linewidth=1)
+    for seconds, word in ((60, "minute"), (3600, "hour"), (86400, "day")):
+        axis.axhline(seconds, color=INK, linewidth=0.6, linestyle=":")
+        axis.text(1.1e-5, seconds * 1.15, word, color=INK, fontsize=8)
+    axis.set_xticks(
+        [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10],
+        ["10 µs", "0.1 ms", "1 ms", "10 ms", "0.1 s", "1 s", "10 s"],
+    )
+    axis.set(xlabel="one gradient of the model", ylabel="seconds to a posterior")
+    axis.set_title("vhmc (solid) and NUTS (dashed)", fontsize=11)
+    axis.legend(frameon=False, loc="lower right")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+if __name__ == "__main__":
+    main()

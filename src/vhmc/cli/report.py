@@ -1,0 +1,41 @@
+"""`vhmc report`: the page of a run that was saved."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vhmc.cli.sample import REPORT, RUN
+from vhmc.cli.terminal import fail, say
+
+
+def report(
+    run: Annotated[
+        Path, typer.Argument(help="Folder of `vhmc sample`, or a file of save().")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The page; beside the run unless given.")
+    ] = None,
+) -> None:
+    """Make the page of a run: one HTML file that needs no network.
+
+    \b
+    vhmc report vhmc-run
+    vhmc report saved.npz --out page.html
+    """  # noqa: D301
+    from vhmc.report.facts import load
+    from vhmc.report.page import write_page
+
+    file = run / RUN if run.is_dir() else run
+    if not file.exists():
+        fail(f"there is no run at {run}")
+    if file.suffix == ".vhmc":
+        fail(
+            f"{file} is a ledger, which holds calls of the model and no draws: give "
+            "the folder of `vhmc sample`, or a file of posterior.save()"
+        )
+    try:
+        page = write_page(load(file), out or file.with_name(REPORT))
+    except (ValueError, OSError) as error:
+        fail(error)
+    say(f"The report is {page}")

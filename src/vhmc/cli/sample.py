@@ -1,0 +1,151 @@
+"""`vhmc sample`: a posterior without a line of Python around the model."""
+
+import csv
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vhmc.cli.terminal import console, debugging, fail, say
+
+LEDGER, RUN, REPORT = "ledger.vhmc", "run.npz", "report.html"
+FAILED, BAD, INTERRUPTED = 1, 3, 130
+"""Exit codes beside 0 (good or caution) and 2 (bad input)."""
+
+
+def sample(
+    model: Annotated[
+        str, typer.Argument(help="FILE.py:NAME or FILE.stan.", metavar="MODEL")
+    ],
+    init: Annotated[
+        Path | None, typer.Option(help="JSON file with initial values.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="JSON file with the data of a Stan program.")
+    ] = None,
+    budget: Annotated[int, typer.Option(help="Calls of the model, at most.")] = 1000,
+    draws: Annotated[int, typer.Option(help="Draws of every chain.")] = 1000,
+    chains: Annotated[int, typer.Option(help="Chains on the surrogate.")] = 8,
+    correction: Annotated[
+        str, typer.Option(help="auto, none, importance or exact.")
+    ] = "auto",
+    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for all that comes out.")] = Path(
+        "vhmc-run"
+    ),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in that folder.")
+    ] = False,
+    progress: Annotated[bool, typer.Option(help="Show how far it is.")] = True,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Sample the posterior of a model in a file.
+
+    A name in a Python file may be a log density that JAX can trace (with --init, or
+    `init` in the file, and `constraints` if there are any), a PyMC model, or a target
+    that vhmc made.
+
+    \b
+    vhmc sample model.py:log_density --init init.json --budget 1000
+    vhmc sample model.stan --data data.json --out run
+    vhmc sample model.stan --data data.json --out run --resume
+
+    Left in the folder: report.html to look at, summary.csv, draws.csv, run.npz for
+    `vhmc report`, and the ledger, from which --resume goes on without asking twice.
+
+    Exit codes: 0 verdict good or caution, 3 verdict bad, 2 bad input, 1 the model
+    failed, 130 interrupted (what there is was written).
+    """  # noqa: D301
+    with debugging(debug):
+        from vhmc.ledger.file import LedgerError
+        from vhmc.runs import default
+        from vhmc.runs.plan import plan
+        from vhmc.targets.account import RunFailure
+
+        ledger = out / LEDGER
+        if ledger.exists() and not resume:
+            fail(f"{out} has a run already: --resume goes on with it")
+        if resume and not ledger.exists():
+            fail(f"{out} has no run to go on with")
+        try:
+            target = _loaded(model, init, data)
+            plan(target, budget, correction)
+            out.mkdir(parents=True, exist_ok=True)
+            posterior = default.sample(
+                target,
+                budget,
+                draws=draws,
+                chains=chains,
+                correction=correction,
+                seed=seed,
+                ledger=ledger,
+                progress=progress,
+            )
+        except (ValueError, TypeError, OSError, ImportError, LedgerError) as error:
+            fail(error)
+        except RunFailure as error:
+            fail(error, FAILED)
+        leave(posterior, out)
+        show(posterior, out)
+        verdict = posterior.verdict
+        assert verdict is not None
+        if "the run was interrupted" in (verdict.reasons or ("",))[0]:
+            raise typer.Exit(INTERRUPTED)
+        if verdict.status == "bad":
+            raise typer.Exit(BAD)
+
+
+def _loaded(model: str, init: Path | None, data: Path | None) -> Any:
+    """The target; whatever the user's code raises on the way is bad input."""
+    from vhmc.cli.model_file import load_model
+
+    try:
+        return load_model(model, init, data)
+    except (ValueError, ImportError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{model}: {type(error).__name__}: {error}") from error
+
+
+def leave(posterior: Any, folder: Path) -> None:
+    """Write all that comes out of a run."""
+    from vhmc.report.facts import facts_of, save
+    from vhmc.report.page import write_page
+
+    facts = facts_of(posterior)
+    save(facts, folder / RUN)
+    write_page(facts, folder / REPORT)
+    posterior.summary().to_csv(folder / "summary.csv")
+    with (folder / "draws.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["chain", "draw", *facts.names])
+        for chain, rows in enumerate(facts.values):
+            writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
+
+
+def show(posterior: Any, folder: Path, most: int = 12) -> None:
+    """Verdict and table on the terminal, and where the page is."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    verdict = posterior.verdict
+    style = {"good": "green", "caution": "yellow", "bad": "red"}[verdict.status]
+    console.print(f"verdict: [bold {style}]{verdict.status}[/]", highlight=False)
+    for reason in verdict.reasons:
+        say(f"- {reason}")
+    summary = posterior.summary()
+    table = Table("", "mean", "sd", "ESS", "R-hat", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, row in summary.iloc[:most].iterrows():
+        table.add_row(
+            *(escape(str(name)), f"{row['mean']:.4g}", f"{row['sd']:.3g}"),
+            *(f"{row['ess_bulk']:.0f}", f"{row['r_hat']:.3f}"),
+        )
+    console.print(table)
+    if len(summary) > most:
+        say(f"and {len(summary) - most} more in {folder / 'summary.csv'}")
+    calls = posterior.num_evaluations
+    say(f"{calls} calls of the model; the report is {folder / REPORT}")

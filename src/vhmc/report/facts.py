@@ -1,0 +1,166 @@
+"""All that the page of a run shows, as arrays and plain words that a file can hold."""
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
+from vhmc.report.versions import versions
+
+KIND = "vhmc run 1"
+
+
+class Facts(NamedTuple):
+    """A run, without its model.
+
+    names: of single numbers in the user's space, `theta[3]`.
+    values: draws of them, shape (chain, draw, name).
+    doubts: how far the checks put mean or sd off, in posterior sd; NaN if not known.
+    means, errors: best estimates of the means, and their standard errors.
+    ess, rhat: by name.
+    guessed, true: whitened gradients of surrogate and model at checked draws.
+    log_weights: of the checked draws, the surrogate's energy less the true one.
+    history: of the rounds: calls so far, score error, true acceptance.
+    words: what is text or a single number: verdict, costs, settings, versions.
+    """
+
+    names: list[str]
+    values: np.ndarray
+    doubts: np.ndarray
+    means: np.ndarray
+    errors: np.ndarray
+    ess: np.ndarray
+    rhat: np.ndarray
+    guessed: np.ndarray
+    true: np.ndarray
+    log_weights: np.ndarray
+    history: np.ndarray
+    words: dict[str, Any]
+
+
+def facts_of(posterior: Any) -> Facts:
+    """Gather what the page shows; no call of the model is made."""
+    draws = posterior.draws
+    leading = posterior.unconstrained.shape[:2]
+    names = [label for name, v in draws.items() for label in _labels(name, v.shape[2:])]
+    values = _flat(draws, leading)
+    checked = posterior.check
+    if checked is None:
+        unknown = np.full(len(names), np.nan)
+        means, errors = values.mean(axis=(0, 1)), unknown
+        guessed = true = np.zeros((0, posterior.unconstrained.shape[-1]))
+        log_weights = np.zeros(0)
+    else:
+        estimate = posterior.expect(lambda some: _flat(some, _leading(some)))
+        means, errors = estimate.value, estimate.error
+        guessed, true, log_weights = _checks(posterior)
+    return Facts(
+        names=names,
+        values=values,
+        doubts=_doubts(posterior, draws),
+        means=means,
+        errors=errors,
+        ess=bulk_ess(values),
+        rhat=split_rhat(values),
+        guessed=guessed,
+        true=true,
+        log_weights=log_weights,
+        history=np.array(posterior.history, dtype=float).reshape(-1, 3),
+        words=_words(posterior),
+    )
+
+
+def save(facts: Facts, path: str | Path) -> Path:
+    """One file of NumPy's format, without pickles."""
+    arrays = {
+        name: part for name, part in facts._asdict().items() if name != "words"
+    } | {"names": np.array(facts.names, dtype=str)}
+    path = Path(path)
+    with path.open("wb") as stream:
+        np.savez_compressed(stream, kind=KIND, words=json.dumps(facts.words), **arrays)
+    return path
+
+
+def load(path: str | Path) -> Facts:
+    """What `save` wrote."""
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not a run that vhmc saved")
+    with np.load(path, allow_pickle=False) as stored:
+        found = {name: stored[name] for name in stored.files}
+    if str(found.pop("kind", "")) != KIND:
+        raise ValueError(f"{path} is not a run that this version of vhmc saved")
+    words = json.loads(str(found.pop("words")))
+    return Facts(names=found.pop("names").tolist(), words=words, **found)
+
+
+def _labels(name: str, shape: tuple[int, ...]) -> list[str]:
+    if not shape:
+        return [name]
+    return [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(*shape)]
+
+
+def _leading(draws: dict[str, np.ndarray]) -> tuple[int, ...]:
+    return next(iter(draws.values())).shape[:2]
+
+
+def _flat(draws: dict[str, np.ndarray], leading: tuple[int, ...]) -> np.ndarray:
+    return np.concatenate([v.reshape(*leading, -1) for v in draws.values()], axis=-1)
+
+
+def _doubts(posterior: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
+    """By name; what a model derives from its parameters was not looked at."""
+    known: dict[str, np.ndarray] = {}
+    if posterior.check is not None:
+        shifts = np.maximum(
+            np.abs(posterior.check.mean_shifts), np.abs(posterior.check.sd_shifts)
+        )
+        constrained = posterior.parameters.constrain(posterior.unconstrained[:1, :1])
+        begin = 0
+        for name, value in constrained.items():
+            known[name] = shifts[begin : begin + value.size]
+            begin += value.size
+    sizes = {name: int(np.prod(v.shape[2:], dtype=int)) for name, v in draws.items()}
+    parts = [known.get(name, np.full(size, np.nan)) for name, size in sizes.items()]
+    return np.concatenate(parts)
+
+
+def _checks(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gradients in units of posterior sd, and log weights around their median."""
+    check = posterior.check
+    known = np.isfinite(check.energy)
+    thetas = jnp.asarray(check.theta[known])
+    energies, guessed = jax.vmap(jax.value_and_grad(posterior.surrogate.potential))(
+        thetas
+    )
+    scale = posterior.free.reshape(-1, posterior.free.shape[-1]).std(axis=0)
+    log_weights = np.asarray(energies) - check.energy[known]
+    if len(log_weights):
+        log_weights = log_weights - np.median(log_weights)
+    return np.asarray(guessed) * scale, check.grad[known] * scale, log_weights
+
+
+def _words(posterior: Any) -> dict[str, Any]:
+    verdict = posterior.verdict
+    statistics = {} if verdict is None else verdict.statistics
+    return {
+        "status": "" if verdict is None else verdict.status,
+        "reasons": list(posterior.warnings),
+        "statistics": {
+            name: float(value)
+            for name, value in statistics.items()
+            if isinstance(value, float | int)
+        },
+        "worst": str(statistics.get("worst_parameter", "")),
+        "correction": posterior.correction,
+        "costs": posterior.costs,
+        "seconds": posterior.seconds,
+        "failures": dict(Counter(f.reason for f in posterior.failures).most_common(5)),
+        "settings": posterior.settings,
+        "versions": versions(),
+    }

@@ -1,0 +1,154 @@
+"""The page of a run: one file, no network."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+
+from vhmc.report import figures
+from vhmc.report.facts import Facts
+
+MOST_CARDS = 24
+"""Parameters with pictures of their own; all are in the table."""
+MOST_PAIRS = 5
+LEADS = {
+    "good": "Nothing that was checked speaks against these draws.",
+    "caution": "Usable, but something speaks against these draws.",
+    "bad": "Do not use these draws as they are.",
+    "": "Draws of the paper's algorithm, which nothing checks.",
+}
+NEXT = {
+    "good": "",
+    "caution": "A larger budget, or correction='exact', would tell.",
+    "bad": "Raise the budget, reparameterise, or ask for correction='exact'.",
+    "": "vhmc.sample checks its draws.",
+}
+
+
+class Row(NamedTuple):
+    """One number of the user's space.
+
+    picture: none for those beyond the first.
+    """
+
+    name: str
+    cells: list[str]
+    picture: figures.Picture | None
+    alt: str
+
+
+HEADS = (
+    *("mean", "sd", "5 %", "50 %", "95 %", "ESS", "R-hat"),
+    *("corrected mean", "± error", "off by (sd)"),
+)
+
+
+def write_page(facts: Facts, path: str | Path) -> Path:
+    """Write the page; its folder is made if there is none."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(facts), encoding="utf-8")
+    return path
+
+
+def render(facts: Facts) -> str:
+    """The page as text; whatever comes from the user stays text in it."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("vhmc.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    words = facts.words
+    chains, draws, _ = facts.values.shape
+    status = words["status"]
+    order = _worst_first(facts.doubts)
+    rows = [_row(facts, i, place < MOST_CARDS) for place, i in enumerate(order)]
+    worst = order[:MOST_PAIRS]
+    return environment.get_template("page.html").render(
+        status=status or "unchecked",
+        lead=LEADS[status],
+        advice=NEXT[status],
+        words=words,
+        num_calls=sum(words["costs"].values()),
+        num_seconds=sum(words["seconds"].values()),
+        shape=f"{chains} chains of {draws} draws",
+        heads=HEADS,
+        rows=rows,
+        most_cards=MOST_CARDS,
+        spending=figures.spending(words["costs"]) if words["costs"] else None,
+        learning=figures.learning(facts.history) if len(facts.history) else None,
+        acceptance=figures.acceptance(facts.history) if len(facts.history) else None,
+        learnt=_learnt(facts.history),
+        gradients=figures.gradients(facts.guessed, facts.true)
+        if len(facts.true)
+        else None,
+        fit=_fit(facts.guessed, facts.true),
+        weights=figures.weights(facts.log_weights) if len(facts.log_weights) else None,
+        pairs=figures.pairs(
+            [facts.names[i] for i in worst],
+            facts.values.reshape(-1, len(facts.names))[:, worst],
+        )
+        if len(worst) > 1
+        else None,
+        pair_names=", ".join(facts.names[i] for i in worst),
+        code=_code(words["settings"]),
+    )
+
+
+def _worst_first(doubts: np.ndarray) -> list[int]:
+    """Unknown ones last, else as they come."""
+    return np.argsort(-np.nan_to_num(doubts, nan=-1.0), kind="stable").tolist()
+
+
+def _row(facts: Facts, index: int, has_picture: bool) -> Row:
+    values = facts.values[:, :, index]
+    low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+    mean, sd = float(values.mean()), float(values.std())
+    cells = [
+        *_numbers((mean, sd, low, middle, high)),
+        f"{facts.ess[index]:.0f}",
+        f"{facts.rhat[index]:.3f}",
+        *_numbers((facts.means[index], facts.errors[index])),
+        _known(facts.doubts[index], ".2f"),
+    ]
+    alt = (
+        f"{facts.names[index]}: mean {mean:.4g}, sd {sd:.3g}, 90 % between {low:.4g} "
+        f"and {high:.4g}; traces and ranks of {len(values)} chains, R-hat "
+        f"{facts.rhat[index]:.3f}"
+    )
+    picture = figures.parameter(values) if has_picture else None
+    return Row(facts.names[index], cells, picture, alt)
+
+
+def _numbers(values: Iterable[float]) -> list[str]:
+    return [_known(value, ".4g") for value in values]
+
+
+def _known(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "–"
+
+
+def _fit(guessed: np.ndarray, true: np.ndarray) -> float:
+    """Share of the variance of true gradients that the surrogate explains."""
+    if not len(true):
+        return float("nan")
+    return float(1 - np.sum((guessed - true) ** 2) / np.sum((true - true.mean(0)) ** 2))
+
+
+def _learnt(history: np.ndarray) -> str:
+    if not len(history):
+        return ""
+    (_, first, _), (calls, last, accepted) = history[0], history[-1]
+    return (
+        f"the score error at unseen points went from {first:.2g} to {last:.2g} in "
+        f"{calls:.0f} calls, true acceptance in the last round was {accepted:.2f}"
+    )
+
+
+def _code(settings: dict[str, Any]) -> str:
+    """The call that makes the run again."""
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return f"vhmc.sample(target, {given})" if given else ""
