@@ -30,7 +30,7 @@ def ours(name):
     """Seconds outside of the model in the first and in the second run, and calls."""
     seconds = []
     for seed in range(2):
-        target = TimedTarget(PROBLEMS[name]().target)
+        target = TimedTarget(PROBLEMS[name]().make())
         began = time.perf_counter()
         posterior = vhmc.sample(target, 1000, seed=seed, progress=False)
         seconds.append(time.perf_counter() - began - target.seconds)
@@ -39,7 +39,7 @@ def ours(name):
 
 def theirs(name):
     """Calls of NUTS, and its effective draws."""
-    found = nuts(PROBLEMS[name]().target, 0, 1000, 500)
+    found = nuts(PROBLEMS[name]().make(), 0, 1000, 500)
     return found.num_evaluations, float(np.min(bulk_ess(found.draws)))
 
 
