@@ -4,10 +4,11 @@ The folders are the layers; each imports from itself and from those listed befor
 
 - `data`: files of the experiments, found or fetched.
 - `ledger`: every call of the model on file.
+- `progress`: what a run shows while it is under way.
 - `core`, `diagnostics`: nodes, fits, potentials, dynamics, transforms.
 - `targets`: front ends that turn a user's model into a counted, flat target.
 - `methods`, `baselines`: the algorithms, and those we compare with.
-- `runs`: chains iterated, costs added up, draws handed back.
+- `runs`, `report`: chains iterated, costs added up, draws handed back, and their page.
 - `models`: the models of the paper.
 - `bench`: posteriors with known moments, and the methods we compare with.
 - `experiments`: the paper's figures.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
 from vhmc.bench.tall.methods import METHODS, Block
 from vhmc.bench.tall.problems import TallProblem
@@ -53,8 +54,10 @@ class Compiling:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        # Everybody pays in full: nothing is taken from an earlier process.
+        # Everybody pays in full: nothing is taken from an earlier process. JAX looks
+        # only once whether there is a cache, so it must be told to look again.
         jax.config.update("jax_enable_compilation_cache", False)
+        compilation_cache.reset_cache()
         jax.monitoring.register_event_duration_secs_listener(self._add)
 
     def _add(self, event: str, duration_secs: float, **_: str | int) -> None:

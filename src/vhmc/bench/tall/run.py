@@ -50,8 +50,8 @@ def run(
     Simulated problems are to be given with growing numbers of rows: a method that was
     not there in time is left out of those with more.
     """
-    load_all(settings.methods)
     compiling, rows = Compiling(), []
+    load_all(settings.methods)
     slow: dict[str, str] = {}
     for name in settings.problems:
         problem = make(name)

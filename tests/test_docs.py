@@ -1,0 +1,83 @@
+"""What README and docs show runs as it stands there, and the site builds."""
+
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import vhmc
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    page.relative_to(ROOT).as_posix(): blocks
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if (blocks := re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+}
+
+
+def test_pages_with_code_are_found():
+    assert {"README.md", "docs/index.md", "docs/models.md", "docs/tall.md"} <= set(
+        PAGES
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for the files that it writes
+    names: dict = {"__name__": "a page"}
+    if "distributed" in "".join(PAGES[page]):
+        # Worker processes import the main part of a script, so it must be one.
+        script = tmp_path / "page.py"
+        script.write_text("\n\n".join(PAGES[page]))
+        subprocess.run([sys.executable, script], check=True, timeout=280)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other libraries, and verdicts of tiny runs
+        for block in PAGES[page]:
+            exec(compile(block, page, "exec"), names)
+    assert names["posterior"].num_evaluations > 0
+
+
+def test_code_is_marked_as_such():
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for block in re.findall(r"^```\n(.*?)^```", page.read_text(), re.S | re.M):
+            assert "import " not in block and "vhmc." not in block, page
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (ROOT / "docs" / "api.md").read_text()
+    shown = set(re.findall(r"^\.\. auto\w+:: (?:vhmc\.)?(\w+)", text, re.M))
+    assert shown == set(vhmc.__all__)
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert all(re.search(rf"^{page}$", index, re.M) for page in pages)
+
+
+def test_links_between_pages_hold():
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if not link.startswith("http"):
+                assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"),
+            *("-b", "html", "-d", tmp_path / "cache", ROOT / "docs", tmp_path / "site"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "site" / "api.html").read_text()
+    # Arguments are listed, and formulas are formulas.
+    assert "<code" in text and "budget" in text
+    assert "$" not in re.sub(r"<[^>]*>", "", text.split("<article")[1])
