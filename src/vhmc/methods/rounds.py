@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import scipy.spatial
 
 from vhmc.diagnostics.effective_size import split_rhat
 from vhmc.diagnostics.importance import normalised
 from vhmc.methods.learner import AWAY, HOLE, Learner
-from vhmc.methods.proposals import Wander, fresh_key, shoot, wander
+from vhmc.methods.moves import launch, walk
+from vhmc.methods.proposals import Wander
 from vhmc.targets.guard import HUGE
 from vhmc.targets.space import Space
 
@@ -126,14 +126,14 @@ class Rounds:
         self, x: np.ndarray, is_hot: np.ndarray, num_transitions: int
     ) -> Wander:
         hot = audit_temperature(self.learner.dim)
-        return wander(
-            fresh_key(self._rng),
-            jnp.asarray(x),
+        return walk(
+            self._rng,
+            x,
             self.learner.residual(),
             self.step_size,
             self.num_steps(TRAJECTORY),
             num_transitions,
-            jnp.where(is_hot, hot, 1.0),
+            np.where(is_hot, hot, 1.0),
         )
 
     def advance(self, num_explorers: int, num_transitions: int) -> Report:
@@ -148,16 +148,16 @@ class Rounds:
         role[order[num_explorers : num_explorers + num_auditors]] = AUDITOR
         x, log_volumes = learner.chart.locate(states.theta)
         # Every move for all chains: shapes stay the same, and moves are nearly free.
-        walk = self._wander(x, role == AUDITOR, num_transitions)
-        shot = shoot(
-            fresh_key(self._rng),
-            jnp.asarray(x),
+        walked = self._wander(x, role == AUDITOR, num_transitions)
+        shot = launch(
+            self._rng,
+            x,
             learner.residual(),
             self.step_size,
             self.num_steps(TRAJECTORY * self._stretch),
         )
         explores, shoots, audits = (role == r for r in (EXPLORER, SHOOTER, AUDITOR))
-        ends = np.where(shoots[:, None], shot.x, walk.x)
+        ends = np.where(shoots[:, None], shot.x, walked.x)
         is_lost = np.asarray(~np.isfinite(ends).all(axis=1))
         proposed = learner.chart.to_theta(np.where(is_lost[:, None], x, ends))
         answer = learner.account.evaluate(proposed, "training")
@@ -196,7 +196,7 @@ class Rounds:
             excess=float(np.max(log_weights[audits]) - np.median(log_weights[explores]))
             if audits.any() and explores.any()
             else -np.inf,
-            surrogate=float(np.asarray(walk.acceptance)[~audits].mean()),
+            surrogate=float(np.asarray(walked.acceptance)[~audits].mean()),
             score_error=float(np.median(np.mean(errors**2, axis=1)))
             if known.any()
             else np.inf,
@@ -212,8 +212,9 @@ class Rounds:
         A low true acceptance says that the surrogate is wrong: then go less far.
         """
         gain = (1 + len(self.reports) / 10) ** -0.6
-        self.step_size *= np.exp(gain * (report.surrogate - WANTED))
-        self.step_size = float(np.clip(self.step_size, 1e-3, 2.0))
+        if self.learner.choice.num_features:  # without a network no step is made
+            self.step_size *= np.exp(gain * (report.surrogate - WANTED))
+            self.step_size = float(np.clip(self.step_size, 1e-3, 2.0))
         self._stretch *= np.exp(gain * (report.shooters - WANTED_TRUE))
         self._stretch = float(np.clip(self._stretch, 0.05, 1.0))
 

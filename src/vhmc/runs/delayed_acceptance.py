@@ -6,12 +6,11 @@ accepted with probability $\min(1, w(\theta') / w(\theta))$, $w = e^{V - U}$.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from vhmc.core.residual import Residual
 from vhmc.methods.learner import Learner
-from vhmc.methods.proposals import fresh_key, wander
+from vhmc.methods.moves import walk
 
 
 class DelayedState(NamedTuple):
@@ -45,15 +44,15 @@ class DelayedAcceptance(NamedTuple):
     ) -> tuple[DelayedState, np.ndarray]:
         """Move every chain once, for one call each; also acceptance probabilities."""
         learner = self.learner
-        x = jnp.asarray(learner.chart.to_x(state.theta))
-        run = wander(
-            fresh_key(rng),
+        x = learner.chart.to_x(state.theta)
+        run = walk(
+            rng,
             x,
             self.residual,
             self.step_size,
             self.num_steps,
             self.num_transitions,
-            jnp.ones(len(x)),
+            np.ones(len(x)),
         )
         theta = learner.chart.to_theta(np.asarray(run.x))
         answer = learner.account.evaluate(theta, "correcting")

@@ -13,6 +13,7 @@ from vhmc.core.hmc import HMC
 from vhmc.core.mass import unit_mass
 from vhmc.core.residual import Residual
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
+from vhmc.methods.moves import independent, is_bare
 from vhmc.methods.proposals import JITTER, fresh_key, transit
 from vhmc.progress.watch import Watch
 
@@ -96,7 +97,7 @@ def draw(
     starts: np.ndarray,
     step_size: float,
     num_draws: int,
-    watch: Watch,
+    watch: Watch | None = None,
 ) -> Frozen:
     """Draw until the chains have mixed, with longer trajectories where they do not.
 
@@ -105,7 +106,13 @@ def draw(
     watch: is told how far it is.
     """
     x, wanted = jnp.asarray(starts), len(starts) * num_draws
+    watch = Watch(0) if watch is None else watch
     watch.draws(0, wanted)
+    if is_bare(residual):
+        made = _independent(rng, residual, len(starts), num_draws)
+        frozen = _measure(made, step_size, 1, 1)
+        watch.draws(wanted, wanted, frozen.ess)
+        return frozen
     # Warm-up on the same program: the step finds its size, the chains theirs.
     for gain in (1.0, 1.0, 0.5):
         num_steps = _num_steps(LENGTHS[0], step_size)
@@ -136,10 +143,28 @@ def some_draws(
     rng: np.random.Generator, residual: Residual, starts: np.ndarray, step_size: float
 ) -> np.ndarray:
     """Draws of every chain, mixed or not, one a row: to see where a surrogate leads."""
+    if is_bare(residual):
+        block = _independent(rng, residual, len(starts), BLOCK_DRAWS)
+        return np.asarray(block.x).reshape(-1, starts.shape[1])
     x, num_steps = jnp.asarray(starts), _num_steps(LENGTHS[0], step_size)
     key = fresh_key(rng)
     block = draw_block(key, x, residual, step_size, num_steps, 2, BLOCK_DRAWS)
     return np.asarray(block.x)[:, BLOCK_DRAWS // 10 :].reshape(-1, x.shape[1])
+
+
+def _independent(
+    rng: np.random.Generator, residual: Residual, num_chains: int, num_draws: int
+) -> Block:
+    """Draws of the surrogate without a network, which needs no chains."""
+    drawn = independent(rng, residual, np.ones(num_chains * num_draws))
+    length = np.linalg.norm(drawn, axis=1)
+    beyond = np.maximum(length - float(residual.radius), 0.0)
+    energies = 0.5 * length**2 + 0.5 * float(residual.guard) * beyond**2
+    x, energy = (
+        jnp.asarray(part.reshape(num_chains, num_draws, *part.shape[1:]))
+        for part in (drawn, energies)
+    )
+    return Block(x, energy, jnp.asarray(1.0))
 
 
 def _draw(
