@@ -202,5 +202,14 @@ def test_the_demo(tmp_path):
     assert "<strong>good</strong>" in text
 
 
+def test_a_demo_with_too_small_a_budget_gets_a_line(tmp_path):
+    done = call("demo", "--budget", "5", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "budget must be at least 20 calls of the model, got 5\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_shells_can_complete():
     assert "--install-completion" in call("--help").stdout

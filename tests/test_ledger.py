@@ -196,6 +196,16 @@ def test_a_larger_budget_goes_on(tmp_path, correction):
     assert target.num_evaluations == second.num_evaluations
 
 
+def test_a_run_begun_small_can_become_good(tmp_path):
+    options = {"draws": 100, "seed": 0, "ledger": tmp_path / "run.vhmc"}
+    target = vhmc.from_jax(lambda x: -0.5 * x @ x, np.zeros(2))
+    first = vhmc.sample(target, 100, **options)
+    assert "true values to judge by" in first.verdict.reasons[0]
+    second = vhmc.sample(target, 800, **options)
+    assert second.verdict.status == "good"
+    assert second.num_evaluations < 800
+
+
 def test_a_ledger_from_elsewhere_keeps_its_points(tmp_path):
     """Another machine rounds differently: the run differs, nothing is asked twice."""
     path = tmp_path / "run.vhmc"

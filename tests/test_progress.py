@@ -165,3 +165,23 @@ def test_history_is_kept_for_the_report():
     assert spent == sorted(spent) and len(spent) >= 4
     assert np.isfinite(posterior.history).all()
     assert posterior.settings["budget"] == 200
+
+
+def test_a_display_that_cannot_be_written_to_does_not_end_a_run(monkeypatch):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError("nobody reads this")
+
+    monkeypatch.setattr(sys, "stderr", Broken())
+    posterior = vhmc.sample(vhmc.from_callable(normal, 2), 200, draws=50)
+    assert posterior.num_evaluations > 0
+    monkeypatch.setattr(sys, "stderr", None)
+    assert isinstance(display_for(True), Silent)
+
+
+def test_calls_on_file_do_not_count_for_the_rate(tmp_path, capfd):
+    for _ in range(2):
+        target = vhmc.from_callable(normal, 2)
+        vhmc.sample(target, 200, draws=50, ledger=tmp_path / "run.vhmc")
+    second = capfd.readouterr().err.split("vhmc: search: 0 of 200")[-1]
+    assert "/s" not in second

@@ -1,5 +1,6 @@
 """The page of a run: what is on it, that nothing breaks it, and a real browser."""
 
+import dataclasses
 import re
 import shutil
 
@@ -150,3 +151,28 @@ def test_on_paper(browser, page, tmp_path):
     shade = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert shade == "rgb(255, 255, 255)"
     context.close()
+
+
+def test_draws_that_are_not_finite_or_do_not_move_have_a_page_too(posterior):
+    facts = facts_of(posterior)
+    values = facts.values.copy()
+    values[0, 0, 0], values[:, :, 1], values[:, :, 2] = np.nan, 1.5, np.inf
+    values[0, :50, 3] = -np.inf
+    doubts = np.where(np.arange(len(facts.names)) < 4, 9.0, 0.0)  # so they are drawn
+    with np.errstate(all="ignore"):
+        assert "<strong>" in render(facts._replace(values=values, doubts=doubts))
+
+
+def test_resampled_draws_are_not_counted_as_new(posterior):
+    again = dataclasses.replace(posterior, correction="importance")
+    most = 1 / np.sum(posterior.check.weights**2)
+    assert again.most_effective == pytest.approx(most)
+    assert facts_of(again).ess.max() <= most < facts_of(posterior).ess.min()
+    assert again.summary()["ess_bulk"].max() <= most
+
+
+def test_exact_draws_are_not_called_useless(posterior):
+    verdict = posterior.verdict._replace(status="bad")
+    changed = dataclasses.replace(posterior, correction="exact", verdict=verdict)
+    text = render(facts_of(changed))
+    assert "Do not use these draws" not in text and "whatever the surrogate" in text

@@ -1,6 +1,7 @@
 """The default sampler: a budget in, draws and a verdict out."""
 
 import warnings
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import vhmc
 from vhmc.diagnostics.effective_size import bulk_ess
+from vhmc.runs import schedule
 from vhmc.runs.check import stein_errors
 
 
@@ -212,3 +214,8 @@ def test_stein_errors_are_those_of_a_wrong_gaussian():
     # To first order, and up to the sign: the mean is 1 too high, the sd 10 % too small.
     assert abs(mean_error[0] + 0.9) < 0.02
     assert abs(sd_error[0] - 0.5 * (1 - 0.81)) < 0.01
+
+
+def test_nothing_is_easy_before_the_first_round():
+    rounds = SimpleNamespace(reports=[])
+    assert not schedule._is_easy(rounds)

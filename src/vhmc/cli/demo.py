@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vhmc.cli.sample import leave, show
-from vhmc.cli.terminal import say
+from vhmc.cli.terminal import fail, say
 
 
 def demo(
@@ -25,7 +25,10 @@ def demo(
     from vhmc.runs.default import sample
 
     say(f"Death rates of twenty cities, with {budget} calls of the model at most.")
-    posterior = sample(beta_binomial(), budget, seed=seed)
+    try:
+        posterior = sample(beta_binomial(), budget, seed=seed)
+    except ValueError as error:
+        fail(error)
     out.mkdir(parents=True, exist_ok=True)
     leave(posterior, out)
     show(posterior, out)

@@ -69,6 +69,7 @@ def _module(file: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.resolve().parent))
+    sys.modules[spec.name] = module  # for workers, which import it by its name
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's file does
@@ -80,6 +81,6 @@ def _module(file: Path) -> ModuleType:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from error

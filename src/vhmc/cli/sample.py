@@ -62,7 +62,7 @@ def sample(
         from vhmc.ledger.file import LedgerError
         from vhmc.runs import default
         from vhmc.runs.plan import plan
-        from vhmc.targets.account import RunFailure
+        from vhmc.targets.account import Interrupted, RunFailure
 
         ledger = out / LEDGER
         if ledger.exists() and not resume:
@@ -86,7 +86,8 @@ def sample(
         except (ValueError, TypeError, OSError, ImportError, LedgerError) as error:
             fail(error)
         except RunFailure as error:
-            fail(error, FAILED)
+            is_wish = isinstance(error.__context__, Interrupted)
+            fail(error, INTERRUPTED if is_wish else FAILED)
         leave(posterior, out)
         show(posterior, out)
         verdict = posterior.verdict
@@ -116,13 +117,13 @@ def leave(posterior: Any, folder: Path) -> None:
 
     facts = facts_of(posterior)
     save(facts, folder / RUN)
-    write_page(facts, folder / REPORT)
-    posterior.summary().to_csv(folder / "summary.csv")
-    with (folder / "draws.csv").open("w", newline="") as stream:
+    posterior.summary().to_csv(folder / "summary.csv", encoding="utf-8")
+    with (folder / "draws.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["chain", "draw", *facts.names])
         for chain, rows in enumerate(facts.values):
             writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
+    write_page(facts, folder / REPORT)
 
 
 def show(posterior: Any, folder: Path, most: int = 12) -> None:

@@ -40,6 +40,8 @@ PLAIN = 4e-3
 A chart is fitted to the scores: what is left of them moves means and widths in second
 order only.
 """
+PLAIN_TOTAL = 0.2
+"""The same for all dimensions together."""
 STRAIGHTER = 0.9
 """A new chart must have less than this of the score error of the old one."""
 
@@ -78,6 +80,12 @@ class Learner:
         self._num_learnt = 0
         self._sums: NormalSums | None = None
         self._origin = 0.0
+        # In many dimensions the log weights add up what each has left.
+        self._plain = max(NEARLY, min(PLAIN, PLAIN_TOTAL / account.target.dim))
+
+    def try_harder(self) -> None:
+        """Bring in a network from now on: without one the draws were not good."""
+        self._plain = 0.0
 
     @property
     def dim(self) -> int:
@@ -87,12 +95,12 @@ class Learner:
     @property
     def is_plain(self) -> bool:
         """Whether the chart is the posterior already, so that no network is needed."""
-        return not self.choice.num_features and self.choice.error <= PLAIN
+        return not self.choice.num_features and self.choice.error <= self._plain
 
     @property
     def _enough(self) -> float:
         """Score error that is small enough; a network comes in for a clear reason."""
-        return PLAIN if self.is_plain else NEARLY
+        return self._plain if self.is_plain else min(NEARLY, self._plain)
 
     def residual(self) -> Residual:
         """The surrogate in the chart's coordinates, for JAX.

@@ -1,6 +1,7 @@
 """Where progress is shown: a terminal, a notebook, plain lines, or nowhere."""
 
 import abc
+import contextlib
 import html
 import sys
 import time
@@ -27,6 +28,28 @@ class Display(abc.ABC):
     def close(self, status: Status) -> None:
         """The run is over."""
         self.update(status)
+
+
+class Unfailing(Display):
+    """Another display; that it cannot be written to must not end a run."""
+
+    def __init__(self, display: Display):
+        self._display = display
+
+    def update(self, status: Status) -> None:
+        """If it can."""
+        with contextlib.suppress(OSError, ValueError):
+            self._display.update(status)
+
+    def warn(self, sentence: str) -> None:
+        """If it can."""
+        with contextlib.suppress(OSError, ValueError):
+            self._display.warn(sentence)
+
+    def close(self, status: Status) -> None:
+        """If it can."""
+        with contextlib.suppress(OSError, ValueError):
+            self._display.close(status)
 
 
 class Silent(Display):
@@ -77,6 +100,8 @@ class Terminal(Display):
             console=Console(stderr=True),
             get_renderable=self._picture,
             refresh_per_second=1 / EVERY,
+            # What the model prints is the user's, and may go to a file.
+            redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
         )
 
     def update(self, status: Status) -> None:
@@ -156,7 +181,7 @@ def as_html(status: Status, warnings: list[str]) -> str:
 
 def display_for(progress: bool) -> Display:
     """What suits the place where we run."""
-    if not progress:
+    if not progress or sys.stderr is None:  # as without a console
         return Silent()
     if _is_notebook():
         return Notebook()

@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from vhmc.progress.display import Display, Silent, display_for
+from vhmc.progress.display import Display, Silent, Unfailing, display_for
 from vhmc.progress.status import Moment, Status
 
 LOG = logging.getLogger("vhmc")
@@ -20,7 +20,7 @@ class Watch:
 
     def __init__(self, budget: int, display: Display | None = None):
         self.status = Status(budget)
-        self._display = display or Silent()
+        self._display = Unfailing(display or Silent())
 
     def phase(self, name: str) -> None:
         """Something else begins."""
@@ -69,7 +69,7 @@ class _Handler(logging.Handler):
 @contextlib.contextmanager
 def watching(budget: int, progress: bool) -> Iterator[Watch]:
     """A watch with a display that is closed in the end, whatever happens."""
-    display = display_for(progress)
+    display = Unfailing(display_for(progress))
     watch, handler = Watch(budget, display), _Handler(display)
     LOG.addHandler(handler)
     try:

@@ -23,7 +23,7 @@ def posterior_card(posterior: Any) -> str:
     costs = ", ".join(f"{name} {n}" for name, n in posterior.costs.items())
     verdict = posterior.verdict
     card = "" if verdict is None else verdict_card(verdict.status, verdict.reasons)
-    table = posterior.summary(round_to=4).to_html(max_rows=20)
+    table = posterior.summary().to_html(float_format="{:.4g}".format, max_rows=20)
     return (
         f"{card}<p>{chains} chains of {draws} draws, {posterior.num_evaluations} calls "
         f"of the model ({html.escape(costs)})</p>{table}"

@@ -66,7 +66,7 @@ def facts_of(posterior: Any) -> Facts:
         doubts=_doubts(posterior, draws),
         means=means,
         errors=errors,
-        ess=bulk_ess(values),
+        ess=np.minimum(bulk_ess(values), posterior.most_effective),
         rhat=split_rhat(values),
         guessed=guessed,
         true=true,

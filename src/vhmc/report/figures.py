@@ -86,12 +86,18 @@ def parameter(values: np.ndarray) -> Picture:
     figure = _figure(7.6, 1.9, layout=None)
     figure.subplots_adjust(0.02, 0.26, 0.99, 0.97, 0.2)
     marginal, trace, rank = figure.subplots(1, 3)
-    low, high = np.quantile(values, CENTRAL)
+    values = np.where(np.isfinite(values), values, np.nan)
+    if np.isnan(values).all():
+        values = np.zeros_like(values)
+    low, high = np.nanquantile(values, CENTRAL)
     edges = np.linspace(low, high if high > low else low + 1.0, 31)
-    marginal.hist(values.ravel(), edges, density=True, color=BLUE, alpha=0.35)
+    marginal.hist(
+        values[~np.isnan(values)], edges, density=True, color=BLUE, alpha=0.35
+    )
     for chain in values:
-        height, _ = np.histogram(chain, edges, density=True)
-        marginal.stairs(height, edges, color=BLUE, linewidth=0.5)
+        height, _ = np.histogram(chain[~np.isnan(chain)], edges)
+        width = edges[1] - edges[0]
+        marginal.stairs(height / (len(chain) * width), edges, color=BLUE, linewidth=0.5)
     marginal.set(yticks=[], xlabel="density, and by chain")
     marginal.spines["left"].set_visible(False)
     step = max(1, values.shape[1] // MOST_POINTS)
@@ -121,7 +127,7 @@ def pairs(names: list[str], values: np.ndarray, most: int = 600) -> Picture:
     figure = _figure(1.7 * number + 0.4, 1.6 * number + 0.3)
     axes = figure.subplots(number, number, squeeze=False)
     some = values[:: max(1, len(values) // most)]
-    limits = np.quantile(values, CENTRAL, axis=0).T
+    limits = np.array([_limits(column) for column in values.T])
     for row in range(number):
         for column in range(number):
             axis = axes[row, column]
@@ -183,22 +189,18 @@ def weights(log_weights: np.ndarray) -> Picture:
 
 
 @rc_context(STYLE)
-def learning(moments: np.ndarray) -> Picture:
-    """Score error over the calls of the run."""
+def course(
+    calls: np.ndarray, values: np.ndarray, label: str, *, is_share: bool
+) -> Picture:
+    """A number over the calls of the run: a share, or one that falls by orders."""
     figure = _figure(3.6, 2.4)
     axis = figure.subplots()
-    axis.semilogy(moments[:, 0], moments[:, 1], ".-", color=BLUE, linewidth=1)
-    axis.set(xlabel="calls of the model", ylabel="score error, unseen points")
-    return _drawn(figure)
-
-
-@rc_context(STYLE)
-def acceptance(moments: np.ndarray) -> Picture:
-    """True acceptance over the calls of the run."""
-    figure = _figure(3.6, 2.4)
-    axis = figure.subplots()
-    axis.plot(moments[:, 0], moments[:, 2], ".-", color=GREEN, linewidth=1)
-    axis.set(xlabel="calls of the model", ylabel="true acceptance", ylim=(0, 1.03))
+    axis.plot(calls, values, ".-", color=GREEN if is_share else BLUE, linewidth=1)
+    axis.set(xlabel="calls of the model", ylabel=label)
+    if is_share:
+        axis.set_ylim(0, 1.03)
+    else:
+        axis.set_yscale("log")
     return _drawn(figure)
 
 
@@ -215,6 +217,13 @@ def spending(costs: Mapping[str, int]) -> Picture:
     axis.set(xticks=[])
     axis.spines["bottom"].set_visible(False)
     return _drawn(figure)
+
+
+def _limits(column: np.ndarray) -> tuple[float, float]:
+    """Between which the middle of the finite values lies; never empty."""
+    known = column[np.isfinite(column)]
+    low, high = np.quantile(known, CENTRAL) if len(known) else (0.0, 1.0)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def _short(name: str) -> str:

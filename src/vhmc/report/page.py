@@ -26,6 +26,10 @@ NEXT = {
     "bad": "Raise the budget, reparameterise, or ask for correction='exact'.",
     "": "vhmc.sample checks its draws.",
 }
+EXACT = (
+    "The draws are corrected: their law is the posterior whatever the surrogate. What "
+    "speaks against it makes their chains slow, which ESS and R-hat show."
+)
 
 
 class Row(NamedTuple):
@@ -42,7 +46,7 @@ class Row(NamedTuple):
 
 HEADS = (
     *("mean", "sd", "5 %", "50 %", "95 %", "ESS", "R-hat"),
-    *("corrected mean", "± error", "off by (sd)"),
+    *("corrected mean", "± error", "surrogate off by (sd)"),
 )
 
 
@@ -69,8 +73,8 @@ def render(facts: Facts) -> str:
     worst = order[:MOST_PAIRS]
     return environment.get_template("page.html").render(
         status=status or "unchecked",
-        lead=LEADS[status],
-        advice=NEXT[status],
+        lead=EXACT if words["correction"] == "exact" else LEADS[status],
+        advice="" if words["correction"] == "exact" else NEXT[status],
         words=words,
         num_calls=sum(words["costs"].values()),
         num_seconds=sum(words["seconds"].values()),
@@ -79,8 +83,8 @@ def render(facts: Facts) -> str:
         rows=rows,
         most_cards=MOST_CARDS,
         spending=figures.spending(words["costs"]) if words["costs"] else None,
-        learning=figures.learning(facts.history) if len(facts.history) else None,
-        acceptance=figures.acceptance(facts.history) if len(facts.history) else None,
+        learning=_course(facts.history, 1, "score error, unseen points"),
+        acceptance=_course(facts.history, 2, "true acceptance"),
         learnt=_learnt(facts.history),
         gradients=figures.gradients(facts.guessed, facts.true)
         if len(facts.true)
@@ -136,6 +140,13 @@ def _fit(guessed: np.ndarray, true: np.ndarray) -> float:
     if not len(true):
         return float("nan")
     return float(1 - np.sum((guessed - true) ** 2) / np.sum((true - true.mean(0)) ** 2))
+
+
+def _course(history: np.ndarray, column: int, label: str) -> figures.Picture | None:
+    if not len(history):
+        return None
+    values = history[:, column]
+    return figures.course(history[:, 0], values, label, is_share=column == 2)
 
 
 def _learnt(history: np.ndarray) -> str:

@@ -144,6 +144,7 @@ class Campaign:
             # The checked draws are lessons now, and better places to go on from. Those
             # of the last attempt: its surrogate, which weighs them, is still there.
             rounds.restart(*self._attempts[-1].checked[:4])
+            learner.try_harder()
             learner.reframe(*rounds.recent())
             learner.learn(redraw=True)
         train(rounds, shares)

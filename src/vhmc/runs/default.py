@@ -98,6 +98,7 @@ def sample(
                 )
                 account.absorb()
                 account.budget = budgets[-1]
+                shares = plan(target, budgets[-1], correction)
                 campaign = Campaign(account, shares, settings)
                 campaign.begin_with_paid()
                 campaign.go()
@@ -130,8 +131,10 @@ def _through(
     """A run to its end, and further for each larger budget it was given later."""
     for budget in budgets:
         account.budget = budget
-        correcting = plan(account.target, budget, correction).correcting
-        campaign.shares = campaign.shares._replace(correcting=correcting)
+        shares = plan(account.target, budget, correction)
+        campaign.shares = campaign.shares._replace(
+            correcting=shares.correcting, checking=shares.checking
+        )
         campaign.go()
         posterior = campaign.finish()
     return posterior

@@ -121,7 +121,7 @@ class Posterior:
 
         free = values(self.free)
         checked = values(self.check.theta[None])[0]
-        ess = np.min(bulk_ess(free)) if self.free.shape[1] >= 4 else 1.0
+        ess = np.nanmin(bulk_ess(free)) if self.free.shape[1] >= 4 else 1.0
         flat = free.reshape(-1, free.shape[-1])
         return expect(flat, checked, self.check.share, self.check.weights, float(ess))
 
@@ -159,7 +159,17 @@ class Posterior:
         """
         # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
         options = {"round_to": "none", **options}
-        return _arviz.load().summary(self.to_arviz(), **options)
+        table = _arviz.load().summary(self.to_arviz(), **options)
+        for name in {"ess_bulk", "ess_tail"} & set(table.columns):
+            table[name] = table[name].clip(upper=self.most_effective)
+        return table
+
+    @property
+    def most_effective(self) -> float:
+        """Bound of the effective draws: resampling makes no new ones."""
+        if self.correction != "importance" or self.check is None:
+            return np.inf
+        return float(1 / np.sum(self.check.weights**2))
 
     def report(self, path: str | Path) -> Path:
         """Write a page to look at: one file, for any browser, without a network."""

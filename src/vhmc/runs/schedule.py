@@ -65,6 +65,8 @@ def _repairs(shares: Plan) -> int:
 
 def _is_easy(rounds: Rounds) -> bool:
     last = rounds.reports[-LAST:]
+    if not last:
+        return False
     explorers = np.mean([report.explorers for report in last])
     score_error = np.mean([report.score_error for report in last])
     excess = np.max([report.excess for report in last])

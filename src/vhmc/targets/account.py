@@ -107,9 +107,10 @@ class Account:
         parts: list[Evaluations] = []
         num_done = 0
         while num_done < len(thetas):
+            is_told = not self._replay.is_over
             parts.append(self._some(phase, thetas[num_done:]))
             num_new = len(parts[-1].energy)
-            self._book(phase, num_new * self.target.price)
+            self._book(phase, num_new * self.target.price, is_told)
             self._rows.append((thetas[num_done : num_done + num_new], parts[-1], phase))
             self._mind_the_user()
             num_done += num_new
@@ -153,14 +154,14 @@ class Account:
             matrix = told.grad
         else:
             matrix = self._ask("hessian", phase, rows, self._hessian).grad
-        self._book(phase, price * self.target.price)
+        self._book(phase, price * self.target.price, is_told=bool(told))
         self._mind_the_user()
         return matrix
 
     def absorb(self) -> None:
         """Take what is on file and was not told as points that are paid for."""
         for entry in self._replay.rest():
-            self._book(entry.phase, entry.calls)
+            self._book(entry.phase, entry.calls, is_told=True)
             if entry.kind == "points":
                 answer = Evaluations(entry.energy, entry.grad, entry.reason)
                 self._rows.append((entry.theta, answer, entry.phase))
@@ -220,9 +221,9 @@ class Account:
         if price > self.left:
             raise Overdrawn(f"{phase} asked for {price} points of {self.left} left")
 
-    def _book(self, phase: str, number: int) -> None:
+    def _book(self, phase: str, number: int, is_told: bool) -> None:
         self.costs[phase] = self.costs.get(phase, 0) + number
-        self.watch.spent(number, is_told=not self._replay.is_over)
+        self.watch.spent(number, is_told)
 
 
 def most_common(reasons: np.ndarray) -> str:

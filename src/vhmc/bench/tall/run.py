@@ -8,7 +8,7 @@ from pathlib import Path
 from vhmc.bench.tall.methods import METHODS, load_all
 from vhmc.bench.tall.problems import make
 from vhmc.bench.tall.race import Compiling, Finish, race
-from vhmc.bench.tall.truth import reference
+from vhmc.bench.tall.truth import LEAST_ROUNDS, reference
 
 OURS = "vhmc"
 
@@ -38,8 +38,10 @@ class Settings:
             raise ValueError(
                 f"methods are {', '.join(METHODS)}, got {', '.join(unknown)}"
             )
-        if not self.limit > 0 or self.rounds < 4:
-            raise ValueError("limit must be positive, and rounds at least 4")
+        if not self.limit > 0 or self.rounds < LEAST_ROUNDS:
+            raise ValueError(
+                f"limit must be positive, and rounds at least {LEAST_ROUNDS}"
+            )
 
 
 def run(
