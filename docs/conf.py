@@ -5,6 +5,7 @@ from importlib import metadata
 
 project = "vhmc"
 author = "the vhmc developers"
+copyright = f"2026, {author}"
 release = version = metadata.version("vhmc")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 exclude_patterns = ["_build"]
@@ -15,6 +16,8 @@ nb_execution_mode = "off"  # what the pages show is run by the tests
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 # Pages also read well where they lie, with links to files of the repository.
 suppress_warnings = ["myst.xref_missing"]

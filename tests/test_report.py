@@ -22,7 +22,7 @@ def posterior():
         return -0.5 * jnp.sum(p[NASTY] ** 2) + 2 * jnp.log(p["scale"]) - p["scale"]
 
     target = vhmc.from_jax(
-        log_density, {NASTY: np.zeros(45), "scale": 1.0}, {"scale": vhmc.positive}
+        log_density, {NASTY: np.zeros(25), "scale": 1.0}, {"scale": vhmc.positive}
     )
     return vhmc.sample(target, 400, draws=200, seed=0, progress=False)
 
@@ -44,7 +44,7 @@ def test_verdict_costs_and_settings_are_on_it(posterior, page):
 
 def test_the_table_has_every_number_and_the_worst_known_first(posterior, page):
     rows = re.findall(r'<tr data-name="(.*?)">(.*?)</tr>', page.read_text())
-    assert len(rows) == 46
+    assert len(rows) == 26
     off = [float(re.findall(r"<td>(.*?)</td>", row)[-1]) for _, row in rows]
     assert off == sorted(off, reverse=True)
     scale = next(row for name, row in rows if name == "scale")
@@ -67,11 +67,11 @@ def test_every_picture_has_words(page):
     assert all(len(re.search(r'alt="([^"]*)"', image)[1]) > 10 for image in images)
 
 
-def test_what_is_saved_makes_the_same_page(posterior, tmp_path):
+def test_what_is_saved_makes_the_same_page(posterior, page, tmp_path):
     path = posterior.save(tmp_path / "run.npz")
     again = load(path)
     np.testing.assert_array_equal(again.values, facts_of(posterior).values)
-    assert render(again) == render(facts_of(posterior))
+    assert render(again) == page.read_text()
 
 
 def test_draws_of_the_papers_algorithm_have_a_page_too(tmp_path):
@@ -129,7 +129,7 @@ def test_in_a_browser(browser, page, width, scheme):
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     # Nothing sticks out to the side, on a phone neither.
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.locator("tbody tr:visible").count() == 46
+    assert tab.locator("tbody tr:visible").count() == 26
     tab.get_by_label("Search by name").fill("SCALE")
     assert tab.locator("tbody tr:visible").count() == 1
     assert tab.locator(".card:visible").count() <= 1

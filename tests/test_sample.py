@@ -1,7 +1,6 @@
 """The default sampler: a budget in, draws and a verdict out."""
 
 import warnings
-from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 import vhmc
 from vhmc.diagnostics.effective_size import bulk_ess
+from vhmc.methods.rounds import Rounds
 from vhmc.runs import schedule
 from vhmc.runs.check import stein_errors
 
@@ -217,5 +217,6 @@ def test_stein_errors_are_those_of_a_wrong_gaussian():
 
 
 def test_nothing_is_easy_before_the_first_round():
-    rounds = SimpleNamespace(reports=[])
+    rounds = object.__new__(Rounds)
+    rounds.reports = []
     assert not schedule._is_easy(rounds)

@@ -23,6 +23,7 @@ from vhmc.targets.extras import load
 CHAINS = 2
 """Of exact methods: one a core."""
 WARMUP, BLOCK = 400, 50
+HMCECS_DRAWS = 1000
 BATCH = 1000
 """Rows that stochastic gradients look at."""
 
@@ -128,7 +129,8 @@ def hmcecs(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]
 
     proxy = HMCECS.taylor_proxy({"theta": jnp.asarray(truth.mode)})
     kernel = HMCECS(NUTS(model, dense_mass=[("theta",)]), num_blocks=10, proxy=proxy)
-    yield from _numpyro_blocks(kernel, seed, number / len(y))
+    # One block: NumPyro cannot go on with this kernel, whose state holds tracers.
+    yield next(_numpyro_blocks(kernel, seed, number / len(y), HMCECS_DRAWS))
 
 
 def _coefficients(numpyro: Any, problem: TallProblem) -> jax.Array:
@@ -136,7 +138,9 @@ def _coefficients(numpyro: Any, problem: TallProblem) -> jax.Array:
     return numpyro.sample("theta", prior.expand([problem.x.shape[1]]).to_event(1))
 
 
-def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
+def _numpyro_blocks(
+    kernel: Any, seed: int, share: float, number: int = BLOCK
+) -> Iterator[Block]:
     """Warm-up with the first draws, then more of them without end."""
     from numpyro.infer import MCMC
 
@@ -144,7 +148,7 @@ def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
     run = MCMC(
         kernel,
         num_warmup=WARMUP,
-        num_samples=BLOCK,
+        num_samples=number,
         num_chains=CHAINS,
         chain_method="parallel" if has_devices else "vectorized",
         progress_bar=False,
@@ -159,6 +163,7 @@ def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
         passes += share * float(7 * len(draws) if steps is None else steps.sum())
         yield Block(draws, passes)
         run.post_warmup_state = run.last_state
+        run.num_samples *= 2  # every block is compiled anew
         key = run.post_warmup_state.rng_key
 
 

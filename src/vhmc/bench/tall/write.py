@@ -45,13 +45,19 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
         some = sorted((r for r in rows if r.method == method), key=lambda r: r.rows)
         if not some:
             continue
-        x = [row.rows for row in some]
-        y = [min(row.seconds, row.elapsed) for row in some]
-        axis.plot(x, y, color=color, linewidth=1.2, label=method)
-        for row, seconds in zip(some, y, strict=True):
+        # Only simulated problems differ in nothing but their rows.
+        alike = [row for row in some if row.problem.startswith("simulated")]
+        axis.plot(
+            [row.rows for row in alike],
+            [min(row.seconds, row.elapsed) for row in alike],
+            color=color,
+            linewidth=1.2,
+            label=method,
+        )
+        for row in some:
             is_there = np.isfinite(row.seconds)
             axis.plot(
-                *(row.rows, seconds),
+                *(row.rows, min(row.seconds, row.elapsed)),
                 marker="o" if is_there else "^",
                 color=color,
                 markerfacecolor=color if is_there else "white",
