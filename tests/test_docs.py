@@ -24,7 +24,13 @@ def test_pages_with_code_are_found():
     )
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page == "docs/tall.md" else page
+        for page in PAGES
+    ],
+)
 def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that it writes
     names: dict = {"__name__": "a page"}

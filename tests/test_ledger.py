@@ -279,6 +279,7 @@ def test_two_writers_are_one_too_many(tmp_path):
     file.close()
 
 
+@pytest.mark.slow
 def test_a_second_process_is_kept_out_and_the_first_ends_well(tmp_path):
     path = tmp_path / "run.vhmc"
     process = subprocess.Popen(

@@ -55,6 +55,7 @@ def test_the_real_data_are_there(name):
     assert problem.note.startswith("real")
 
 
+@pytest.mark.slow
 def test_a_race_from_end_to_end(tmp_path):
     done = call(
         *("bench", "tall", "--problems", "simulated-2000", "--out", str(tmp_path)),

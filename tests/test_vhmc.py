@@ -230,6 +230,7 @@ def test_a_short_training_without_an_acceptance_is_an_error():
     "unit",
     [1e-6, 1e6, *(pytest.param(u, marks=pytest.mark.slow) for u in (1e-3, 1.0, 1e3))],
 )
+@pytest.mark.slow
 def test_the_units_of_the_parameters_do_not_matter(unit):
     """The same posterior in other units gives the same chain.
 

@@ -8,8 +8,12 @@ import typer
 from vhmc.cli import bench, demo, ledger, report, reproduce, sample
 from vhmc.cli.terminal import console
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-app.command("demo")(demo.demo)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Begin with `vhmc demo`; every command has a --help with an example.",
+)
+app.command("demo", epilog="Example: vhmc demo --out first")(demo.demo)
 app.command("sample")(sample.sample)
 app.command("report")(report.report)
 app.add_typer(

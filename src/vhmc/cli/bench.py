@@ -11,7 +11,9 @@ from vhmc.cli.terminal import console, fail, names, numbers, say
 app = typer.Typer(no_args_is_help=True)
 
 
-@app.command("posteriors")
+@app.command(
+    "posteriors", epilog="Example: vhmc bench posteriors --problems arK --budgets 300"
+)
 def bench_posteriors(
     out: Annotated[
         Path, typer.Option(help="Folder for the results; a run goes on from it.")
@@ -61,7 +63,7 @@ def bench_posteriors(
     say(f"Figures, rows, summary and settings are in {out}")
 
 
-@app.command("calibration")
+@app.command("calibration", epilog="Example: vhmc bench calibration --seeds 3")
 def bench_calibration(
     out: Annotated[
         Path, typer.Option(help="Folder for the results; a run goes on from it.")
@@ -89,7 +91,9 @@ def bench_calibration(
     say(f"Rows and settings are in {out}")
 
 
-@app.command("tall")
+@app.command(
+    "tall", epilog="Example: vhmc bench tall --problems a9a --methods vhmc,nutpie"
+)
 def bench_tall(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
         "vhmc-results/bench-tall"

@@ -10,7 +10,7 @@ from vhmc.cli.terminal import console, fail, say
 app = typer.Typer(no_args_is_help=True)
 
 
-@app.command("show")
+@app.command("show", epilog="Example: vhmc ledger show vhmc-run/ledger.vhmc")
 def ledger_show(
     path: Annotated[Path, typer.Argument(help="Ledger of a run, also one under way.")],
 ) -> None:

@@ -21,7 +21,9 @@ Data = Annotated[Path | None, typer.Option(help="Data file, or a folder with it.
 Seed = Annotated[int, typer.Option(help="Of all random numbers.", min=0, max=2**32 - 1)]
 
 
-@app.command("beta-binomial")
+@app.command(
+    "beta-binomial", epilog="Example: vhmc reproduce beta-binomial --nodes 10,40"
+)
 def reproduce_beta_binomial(
     out: Out = None,
     quick: Quick = False,
@@ -50,7 +52,7 @@ def reproduce_beta_binomial(
     _reproduce("beta-binomial", out, given, quick=quick)
 
 
-@app.command("probit")
+@app.command("probit", epilog="Example: vhmc reproduce probit --quick")
 def reproduce_probit(
     out: Out = None,
     quick: Quick = False,
@@ -61,7 +63,7 @@ def reproduce_probit(
     _reproduce("probit", out, {"num_runs": runs, "seed": seed}, quick=quick)
 
 
-@app.command("logistic")
+@app.command("logistic", epilog="Example: vhmc reproduce logistic --quick")
 def reproduce_logistic(
     out: Out = None,
     quick: Quick = False,
@@ -77,7 +79,7 @@ def reproduce_logistic(
     _reproduce("logistic", out, given, quick=quick, full=full, data=data)
 
 
-@app.command("ica")
+@app.command("ica", epilog="Example: vhmc reproduce ica --quick")
 def reproduce_ica(
     out: Out = None,
     quick: Quick = False,
@@ -93,7 +95,7 @@ def reproduce_ica(
     _reproduce("ica", out, given, quick=quick, full=full, data=data)
 
 
-@app.command("all")
+@app.command("all", epilog="Example: vhmc reproduce all --quick")
 def reproduce_all(
     out: Out = None, quick: Quick = False, full: Full = False, seed: Seed = 0
 ) -> None:

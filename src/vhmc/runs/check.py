@@ -85,9 +85,13 @@ def choose(
     A standard deviation may rest on one draw in a hundred, far out in a parameter that
     is an exponential. Such draws are chosen more often, and count for less each.
     """
-    leverage = np.max(standardised(parameters.values(draws)) ** 2, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        leverage = np.max(standardised(parameters.values(draws)) ** 2, axis=1)
+        leverage = leverage / leverage.sum()
     uniform = np.full(len(draws), 1 / len(draws))
-    chance = (1 - LEVERAGE_SHARE) * uniform + LEVERAGE_SHARE * leverage / leverage.sum()
+    if not np.isfinite(leverage).all():  # draws beyond all measure, or all the same
+        leverage = uniform
+    chance = (1 - LEVERAGE_SHARE) * uniform + LEVERAGE_SHARE * leverage
     chosen = rng.choice(len(draws), number, p=chance / chance.sum())
     share = 1 / chance[chosen]
     return Chosen(draws[chosen], share / share.sum())
