@@ -3,11 +3,15 @@
 import re
 from importlib import metadata
 
+from docutils import nodes
+from latex2mathml import converter
+
 project = "vhmc"
 author = "the vhmc developers"
 copyright = f"2026, {author}"
 release = version = metadata.version("vhmc")
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
+html_math_renderer = "mathml"  # read by browsers without a script or a network
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"vhmc {release}"
@@ -53,6 +57,19 @@ def _display(formula):
     return f"\n.. math:: {body}\n"
 
 
+def inline_math(self, node):
+    """A formula within a line."""
+    self.body.append(converter.convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def block_math(self, node):
+    """A formula on a line of its own."""
+    self.body.append(converter.convert(node.astext(), display="block"))
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", as_rst)

@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
-    {"_types", "_arviz", "_arguments"},
+    {"_types", "_arviz", "_arguments", "_cores"},
     {"core", "diagnostics", "data", "ledger", "progress"},
     {"targets"},
     {"methods", "baselines"},

@@ -253,6 +253,8 @@ def test_a_cluster_gives_the_same(cluster, columns, frame, folder, expected):
     address = cluster.scheduler.address
     assert_same(make(columns, client=address), expected)
     assert "rows on 2 Dask workers" in repr(target)
+    # Workers that share a machine leave each other their cores.
+    assert set(cluster.run(os.getenv, "NPROC").values()) == {"1"}
 
 
 class Killer:

@@ -24,7 +24,7 @@ SCHEMA = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE rounds (
         round INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL,       -- 'points', 'hessian' or 'probe'
+        kind TEXT NOT NULL,       -- 'points', 'hessian', 'probe' or 'outage'
         phase TEXT NOT NULL,
         calls INTEGER NOT NULL,   -- of the model
         began REAL NOT NULL,      -- seconds since 1970, by the clock of the machine
@@ -52,7 +52,8 @@ class Round(NamedTuple):
     """One question to the model and its answer.
 
     kind: `points` for energies and gradients, `hessian` for second derivatives at the
-        one point that all rows share, `probe` to know the model again.
+        one point that all rows share, `probe` to know the model again, `outage` for
+        points that were asked for anew because the model failed.
     theta: points, one a row.
     energy, grad, reason: the answers, as in `Evaluations`.
     calls: of the model.
@@ -150,6 +151,15 @@ class LedgerFile:
             Round(kind, phase, *_arrays(points[number]), calls, began, seconds)
             for number, kind, phase, calls, began, seconds in heads
         ]
+
+    def set_aside(self, number: int) -> None:
+        """Mark the last rounds of points as an outage of the model."""
+        with self._transaction():
+            self._run(
+                "UPDATE rounds SET kind = 'outage' WHERE round IN (SELECT round FROM "
+                "rounds WHERE kind = 'points' ORDER BY round DESC LIMIT ?)",
+                (number,),
+            )
 
     def close(self) -> None:
         """Leave one whole file behind, and let the next writer in."""

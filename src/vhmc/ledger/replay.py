@@ -11,6 +11,10 @@ import numpy as np
 from vhmc.ledger.file import LedgerFile, Round
 
 
+ASIDE = "probe", "outage"
+"""Rounds that are no part of what a run was told."""
+
+
 class Diverged(Exception):
     """The run asks for something else than it did when the ledger was written.
 
@@ -27,7 +31,7 @@ class Replay:
     def __init__(self, file: LedgerFile | None):
         self._file = file
         rounds = file.rounds() if file else []
-        self._ahead = deque(entry for entry in rounds if entry.kind != "probe")
+        self._ahead = deque(entry for entry in rounds if entry.kind not in ASIDE)
 
     @property
     def is_over(self) -> bool:

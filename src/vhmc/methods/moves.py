@@ -8,8 +8,10 @@ take longer than all the rest where the chart is the posterior already.
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc._types import PRNGKey
 from vhmc.core.residual import Residual
 from vhmc.methods.proposals import JITTER, Shot, Wander, fresh_key, shoot, wander
+from vhmc.methods.side_by_side import num_groups, side_by_side
 
 
 def is_bare(residual: Residual) -> bool:
@@ -33,15 +35,18 @@ def walk(
     if is_bare(residual):
         drawn = independent(rng, residual, temperature)
         return Wander(jnp.asarray(drawn), jnp.asarray(np.ones(len(x))))
-    return wander(
-        fresh_key(rng),
-        jnp.asarray(x),
-        residual,
-        step_size,
-        num_steps,
-        num_transitions,
-        jnp.asarray(temperature),
-    )
+
+    def program(key, x, temperature):
+        return wander(
+            key, x, residual, step_size, num_steps, num_transitions, temperature
+        )
+
+    return side_by_side(program, fresh_keys(rng, len(x)), x, temperature)
+
+
+def fresh_keys(rng: np.random.Generator, num_chains: int) -> list[PRNGKey]:
+    """A key for each group of the chains."""
+    return [fresh_key(rng) for _ in range(num_groups(num_chains))]
 
 
 def launch(

@@ -56,6 +56,13 @@ class Nodes(NamedTuple):
         """Derivatives of the activations, one row a point."""
         return expit(x @ self.directions.T + self.offsets)
 
+    def outputs_and_slopes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, from one product and one exponential."""
+        inputs = x @ self.directions.T + self.offsets
+        small = np.exp(-np.abs(inputs))
+        outputs = np.maximum(inputs, 0.0) + np.log1p(small)
+        return outputs, np.where(inputs < 0, small, 1.0) / (1.0 + small)
+
     def normal_terms(
         self, x: np.ndarray, grad: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -145,8 +152,8 @@ class NormalSums(NamedTuple):
 def normal_sums(nodes: Nodes, lessons: Lessons) -> NormalSums:
     r"""Sums of a batch; the gradients' matrix is $(S^\top S) \circ (W W^\top)$."""
     root = np.sqrt(lessons.weight)[:, None]
-    slopes = nodes.slopes(lessons.x) * root
-    outputs = nodes.outputs(lessons.x)
+    outputs, slopes = nodes.outputs_and_slopes(lessons.x)
+    slopes *= root
     shares = lessons.energy_weight
     weighted = outputs * np.sqrt(shares)[:, None]
     matrix = slopes.T @ slopes

@@ -13,8 +13,9 @@ from vhmc.core.hmc import HMC
 from vhmc.core.mass import unit_mass
 from vhmc.core.residual import Residual
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
-from vhmc.methods.moves import independent, is_bare
-from vhmc.methods.proposals import JITTER, fresh_key, transit
+from vhmc.methods.moves import fresh_keys, independent, is_bare
+from vhmc.methods.proposals import JITTER, transit
+from vhmc.methods.side_by_side import side_by_side
 from vhmc.progress.watch import Watch
 
 BLOCK_DRAWS = 250
@@ -53,11 +54,16 @@ class Frozen(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A run of draws of several chains."""
+    """A run of draws of several chains.
 
-    x: Float[Array, "chain draw d"]
-    energy: Float[Array, "chain draw"]
-    acceptance: Scalar
+    x: shape (chain, draw, dim).
+    energy: of the surrogate, shape (chain, draw).
+    acceptance: on the surrogate, by chain.
+    """
+
+    x: np.ndarray
+    energy: np.ndarray
+    acceptance: np.ndarray
 
 
 @partial(jax.jit, static_argnames="num_draws")
@@ -69,26 +75,43 @@ def draw_block(
     num_steps: Array,
     num_transitions: Array,
     num_draws: int,
-) -> Block:
-    """Keep one state in `num_transitions` of every chain."""
+) -> tuple[
+    Float[Array, "chain draw d"], Float[Array, "chain draw"], Float[Array, " chain"]
+]:
+    """Keep one state in `num_transitions` of every chain; also energy, acceptance."""
     kernel = HMC(unit_mass(x.shape[1]), step_size, num_steps, JITTER)
 
     def advance(count, carry):
         key, state, total = carry
         key_now = jax.random.fold_in(key, count)
         state, accept_prob = transit(key_now, kernel, state, residual)
-        return key, state, total + jnp.mean(accept_prob)
+        return key, state, total + accept_prob
 
     def keep(state, count):
-        carry = jax.random.fold_in(key, count), state, jnp.zeros(())
+        carry = jax.random.fold_in(key, count), state, jnp.zeros(len(x))
         _, state, total = jax.lax.fori_loop(0, num_transitions, advance, carry)
         return state, (state.theta, state.energy, total / num_transitions)
 
     start = kernel.init(x, residual)
     _, (theta, energy, accepted) = jax.lax.scan(keep, start, jnp.arange(num_draws))
-    return Block(
-        jnp.swapaxes(theta, 0, 1), jnp.swapaxes(energy, 0, 1), jnp.mean(accepted)
-    )
+    theta, energy = jnp.swapaxes(theta, 0, 1), jnp.swapaxes(energy, 0, 1)
+    return theta, energy, jnp.mean(accepted, axis=0)
+
+
+def blocks(
+    rng: np.random.Generator,
+    residual: Residual,
+    x: np.ndarray,
+    step_size: float,
+    num_steps: int,
+    thin: int,
+) -> Block:
+    """One block of every chain, on all cores."""
+
+    def program(key, x):
+        return draw_block(key, x, residual, step_size, num_steps, thin, BLOCK_DRAWS)
+
+    return Block(*side_by_side(program, fresh_keys(rng, len(x)), x))
 
 
 def draw(
@@ -105,7 +128,7 @@ def draw(
     step_size: to begin with.
     watch: is told how far it is.
     """
-    x, wanted = jnp.asarray(starts), len(starts) * num_draws
+    x, wanted = starts, len(starts) * num_draws
     watch = Watch(0) if watch is None else watch
     watch.draws(0, wanted)
     if is_bare(residual):
@@ -116,10 +139,8 @@ def draw(
     # Warm-up on the same program: the step finds its size, the chains theirs.
     for gain in (1.0, 1.0, 0.5):
         num_steps = _num_steps(LENGTHS[0], step_size)
-        made = draw_block(
-            fresh_key(rng), x, residual, step_size, num_steps, 1, BLOCK_DRAWS
-        )
-        factor = np.exp(gain * (float(made.acceptance) - WANTED))
+        made = blocks(rng, residual, x, step_size, num_steps, 1)
+        factor = np.exp(gain * (float(np.mean(made.acceptance)) - WANTED))
         step_size = float(np.clip(step_size * factor, 1e-4, 2.0))
         x = made.x[:, -1]
     tries: list[Frozen] = []
@@ -127,7 +148,7 @@ def draw(
     for length in LENGTHS:
         num_steps = _num_steps(length, step_size)
         thin = min(thin, max(1, MOST_GRADIENTS // (num_steps * num_draws)))
-        made = _draw(rng, residual, x, step_size, num_steps, thin, num_draws)
+        made = _draw(rng, residual, x, step_size, num_steps, thin, num_draws, watch)
         x = made.x[:, -1]
         frozen = _measure(made, step_size, num_steps, thin)
         watch.draws(wanted, wanted, frozen.ess)
@@ -145,11 +166,10 @@ def some_draws(
     """Draws of every chain, mixed or not, one a row: to see where a surrogate leads."""
     if is_bare(residual):
         block = _independent(rng, residual, len(starts), BLOCK_DRAWS)
-        return np.asarray(block.x).reshape(-1, starts.shape[1])
-    x, num_steps = jnp.asarray(starts), _num_steps(LENGTHS[0], step_size)
-    key = fresh_key(rng)
-    block = draw_block(key, x, residual, step_size, num_steps, 2, BLOCK_DRAWS)
-    return np.asarray(block.x)[:, BLOCK_DRAWS // 10 :].reshape(-1, x.shape[1])
+        return block.x.reshape(-1, starts.shape[1])
+    num_steps = _num_steps(LENGTHS[0], step_size)
+    block = blocks(rng, residual, starts, step_size, num_steps, 2)
+    return block.x[:, BLOCK_DRAWS // 10 :].reshape(-1, starts.shape[1])
 
 
 def _independent(
@@ -161,34 +181,34 @@ def _independent(
     beyond = np.maximum(length - float(residual.radius), 0.0)
     energies = 0.5 * length**2 + 0.5 * float(residual.guard) * beyond**2
     x, energy = (
-        jnp.asarray(part.reshape(num_chains, num_draws, *part.shape[1:]))
+        part.reshape(num_chains, num_draws, *part.shape[1:])
         for part in (drawn, energies)
     )
-    return Block(x, energy, jnp.asarray(1.0))
+    return Block(x, energy, np.ones(num_chains))
 
 
 def _draw(
     rng: np.random.Generator,
     residual: Residual,
-    x: Points,
+    x: np.ndarray,
     step_size: float,
     num_steps: int,
     thin: int,
     num_draws: int,
+    watch: Watch,
 ) -> Block:
-    """Blocks in a row, until there are enough draws."""
-    blocks: list[Block] = []
-    for _ in range(-(-num_draws // BLOCK_DRAWS)):
-        key = fresh_key(rng)
-        blocks.append(
-            draw_block(key, x, residual, step_size, num_steps, thin, BLOCK_DRAWS)
-        )
-        x = blocks[-1].x[:, -1]
-    return Block(
-        jnp.concatenate([block.x for block in blocks], axis=1)[:, :num_draws],
-        jnp.concatenate([block.energy for block in blocks], axis=1)[:, :num_draws],
-        jnp.mean(jnp.stack([block.acceptance for block in blocks])),
-    )
+    """Blocks in a row, until there are enough draws; `watch` is told after each."""
+    parts: list[Block] = []
+    wanted = len(x) * num_draws
+    while len(parts) * BLOCK_DRAWS < num_draws:
+        parts.append(blocks(rng, residual, x, step_size, num_steps, thin))
+        x = parts[-1].x[:, -1]
+        drawn = np.concatenate([part.x for part in parts], axis=1)[:, :num_draws]
+        number = len(x) * drawn.shape[1]
+        if number < wanted:  # all of them are measured by who asked for them
+            watch.draws(number, wanted, _ess(drawn))
+    energy = np.concatenate([part.energy for part in parts], axis=1)[:, :num_draws]
+    return Block(drawn, energy, np.mean([part.acceptance for part in parts], axis=0))
 
 
 def _num_steps(length: float, step_size: float) -> int:
@@ -196,16 +216,26 @@ def _num_steps(length: float, step_size: float) -> int:
 
 
 def _measure(block: Block, step_size: float, num_steps: int, thin: int) -> Frozen:
-    x = np.asarray(block.x)
-    many = x.shape[1] >= 4
     return Frozen(
-        x=x,
-        energy=np.asarray(block.energy),
-        acceptance=float(block.acceptance),
-        rhat=float(np.max(split_rhat(x))) if many else np.inf,
-        # Undefined where a coordinate does not move, which is as bad as can be.
-        ess=float(np.nan_to_num(np.min(bulk_ess(x)))) if many else 0.0,
+        x=block.x,
+        energy=block.energy,
+        acceptance=float(np.mean(block.acceptance)),
+        rhat=float(np.max(split_rhat(block.x))) if _is_many(block.x) else np.inf,
+        ess=_ess(block.x),
         step_size=step_size,
         num_steps=num_steps,
         num_transitions=thin,
     )
+
+
+def _is_many(x: np.ndarray) -> bool:
+    """Whether chains are long enough to be compared."""
+    return x.shape[1] >= 4
+
+
+def _ess(x: np.ndarray) -> float:
+    """Effective draws of the worst coordinate.
+
+    Undefined where a coordinate does not move, which is as bad as can be.
+    """
+    return float(np.nan_to_num(np.min(bulk_ess(x)))) if _is_many(x) else 0.0

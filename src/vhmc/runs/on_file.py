@@ -11,10 +11,11 @@ import numpy as np
 
 from vhmc.core.residual import Charted
 from vhmc.ledger.file import LedgerError, LedgerFile, Round
-from vhmc.ledger.replay import Replay
+from vhmc.ledger.replay import ASIDE, Replay
 from vhmc.methods.learner import Learner, default_num_features
 from vhmc.runs.campaign import Settings, chart_of
 from vhmc.targets.account import Account
+from vhmc.targets.guard import NO_DENSITY
 from vhmc.targets.space import in_words
 from vhmc.targets.target import Target
 
@@ -37,6 +38,7 @@ def opened(
     file = LedgerFile(path)
     try:
         budgets = _admitted(file, target, budget, settings)
+        _forget_outage(file)
         yield Replay(file), budgets, lambda: file.note(finished=budgets[-1])
     finally:
         file.close()
@@ -83,6 +85,19 @@ def _admitted(
         budgets = [*budgets, budget]
         file.note(budgets=budgets)
     return budgets
+
+
+def _forget_outage(file: LedgerFile) -> None:
+    """Set the last rounds aside if the model failed in them: it may be well again."""
+    number = 0
+    for entry in reversed(file.rounds()):
+        failed = (entry.reason != "") & (entry.reason != NO_DENSITY)
+        if entry.kind == "points" and failed.mean() > 0.5:
+            number += 1
+        elif entry.kind not in ASIDE:
+            break
+    if number:
+        file.set_aside(number)
 
 
 def _know_again(file: LedgerFile, target: Target) -> None:

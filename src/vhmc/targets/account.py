@@ -124,7 +124,8 @@ class Account:
         if phase not in GUESSES and num_failed > len(thetas) / 2 >= FEWEST / 2:
             raise RunFailure(
                 f"the model failed at {num_failed} of {len(thetas)} points of a round "
-                f"({phase}), most often: {most_common(answer.reason)}",
+                f"({phase}), most often: {most_common(answer.reason)}; "
+                + self._what_next(),
                 paid=self.paid,
             )
         return answer
@@ -212,6 +213,11 @@ class Account:
         matrix = self.target.hessian(rows[0])
         nothing = np.array([""] * len(rows), dtype=object)
         return Evaluations(np.zeros(len(rows)), matrix, nothing)
+
+    def _what_next(self) -> str:
+        if self._replay.is_kept:
+            return "once the model is well the same call goes on from the ledger"
+        return "what was paid for is in this error's `paid`, and stays with ledger="
 
     def _mind_the_user(self) -> None:
         if self._is_stopped() and self._replay.is_over:

@@ -1,5 +1,6 @@
 """Models written in NumPyro, with its own transforms."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from vhmc._types import Scalar, Vector
+from vhmc.targets.batches import batched
 from vhmc.targets.extras import load
 from vhmc.targets.space import Space
 from vhmc.targets.target import Target
@@ -97,9 +99,20 @@ class NumPyroSpace(Space):
     def _replay(
         self, thetas: np.ndarray, return_deterministic: bool
     ) -> dict[str, np.ndarray]:
+        replay = self._replays[return_deterministic]
+        values = replay(np.asarray(thetas).reshape(-1, self.dim))
+        leading = thetas.shape[:-1]
+        return {
+            name: value.reshape(*leading, *value.shape[1:])
+            for name, value in values.items()
+        }
+
+    @functools.cached_property
+    def _replays(self) -> list[Callable[[np.ndarray], dict[str, np.ndarray]]]:
+        """Without and with what is derived, compiled once each."""
         from numpyro.infer.util import constrain_fn
 
-        def replay(theta: Vector) -> dict[str, jax.Array]:
+        def replay(return_deterministic: bool, theta: Vector) -> dict[str, jax.Array]:
             return constrain_fn(
                 self._model,
                 self._args,
@@ -108,13 +121,7 @@ class NumPyroSpace(Space):
                 return_deterministic=return_deterministic,
             )
 
-        flat = jnp.asarray(thetas).reshape(-1, self.dim)
-        values = jax.jit(jax.vmap(replay))(flat)
-        leading = thetas.shape[:-1]
-        return {
-            name: np.asarray(value).reshape(*leading, *value.shape[1:])
-            for name, value in values.items()
-        }
+        return [batched(functools.partial(replay, flag)) for flag in (False, True)]
 
 
 def _traced_sites(

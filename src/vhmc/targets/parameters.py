@@ -1,6 +1,7 @@
 """Names, shapes and constraints on one side, a flat free vector on the other."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from jaxtyping import Array, Float
 
 from vhmc._types import Scalar, Vector
 from vhmc.core.transforms import AbstractConstraint, real
+from vhmc.targets.batches import batched
 from vhmc.targets.space import Space
 
 
@@ -73,12 +75,20 @@ class Parameters(Space):
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Named values in the user's space, for vectors along the last axis."""
-        flat = jnp.asarray(thetas).reshape(-1, self.dim)
-        values = jax.jit(jax.vmap(self._constrained_leaves))(flat)
+        values = self._constrain_rows(np.asarray(thetas).reshape(-1, self.dim))
         return {
-            name: np.asarray(value).reshape(thetas.shape[:-1] + self.shapes[name])
+            name: value.reshape(thetas.shape[:-1] + self.shapes[name])
             for name, value in zip(self.names, values, strict=True)
         }
+
+    @functools.cached_property
+    def _constrain_rows(self) -> Callable[[np.ndarray], list[np.ndarray]]:
+        return batched(self._constrained_leaves)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled programs stay where they are: a worker makes its own.
+        kept = self.__dict__.items()
+        return {name: value for name, value in kept if name != "_constrain_rows"}
 
     def _constrained_leaves(self, theta: Vector) -> list[jax.Array]:
         parts = zip(self._constraints, self._unravel(theta), strict=True)

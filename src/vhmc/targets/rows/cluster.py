@@ -1,6 +1,7 @@
 """Rows on the workers of a Dask cluster: points go out, sums come back."""
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,16 +29,24 @@ class Shard:
     """A part of the rows in the memory of a worker."""
 
     def __init__(self, likelihood: RowLikelihood, columns: Mapping[str, np.ndarray]):
+        # XLA takes all cores of a machine for each of its processes unless it is told
+        # otherwise before it starts: workers that share one would be in each other's
+        # way.
+        os.environ.setdefault("NPROC", str(threads_of_worker()))
         self._likelihood = likelihood
         self._chunks = chunked(checked(columns))
 
     def total(self, summand: str, thetas: np.ndarray) -> Sums:
         """Sums over its rows, by as many threads as the worker has."""
-        from distributed import get_worker
-
-        threads = get_worker().state.nthreads
         function = getattr(self._likelihood, summand)
-        return add_up(function, thetas, self._chunks, threads)
+        return add_up(function, thetas, self._chunks, threads_of_worker())
+
+
+def threads_of_worker() -> int:
+    """Threads of the Dask worker that runs this task."""
+    from distributed import get_worker
+
+    return get_worker().state.nthreads
 
 
 class Cluster(Source):

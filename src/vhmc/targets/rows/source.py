@@ -1,13 +1,13 @@
 """Where rows are: something that adds up a function over all of them, in one pass."""
 
 import abc
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from vhmc._cores import num_cores
 from vhmc.targets.rows.likelihood import Rows
 
 CHUNK_BYTES = 4 * 2**20
@@ -64,13 +64,6 @@ def _in_threads(
 
 def _on_host(function: Callable[[Rows], tuple[Any, ...]], rows: Rows) -> Sums:
     return tuple(np.asarray(part) for part in function(rows))
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def rows_of_a_chunk(columns: Sequence[Any]) -> int:
