@@ -164,7 +164,7 @@ def holed(folder):
         (
             {"x": np.zeros((4, 3)), "y": np.zeros(5)},
             log_likelihood,
-            "must have as many rows each, got y 5, x 4",
+            "must have as many rows each, got x 4, y 5",
         ),
         ({"x": np.zeros((4, 3))}, log_likelihood, "asks for 'y', the data have x"),
         ({"y": np.zeros(4)}, lambda p, rows: 0.0 * p["scale"], "uses none of the data"),

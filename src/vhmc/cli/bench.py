@@ -103,17 +103,23 @@ def bench_tall(
     ] = None,
     methods: Annotated[str | None, typer.Option(help="Names, as vhmc,nutpie.")] = None,
     limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 600.0,
+    times: Annotated[
+        float, typer.Option(help="Times as long as ours that a method may take.")
+    ] = 50.0,
     rounds: Annotated[
         int, typer.Option(help="Of sixteen exact draws, for the reference.")
     ] = 200,
 ) -> None:
     """Time to a given accuracy on tall data, against NUTS and others."""
     # A device a core, for chains of others that run beside each other.
-    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "device_count" not in flags:
+        flags += " --xla_force_host_platform_device_count=2"
+        os.environ["XLA_FLAGS"] = flags.strip()
     from vhmc.bench.tall.run import Settings, run
     from vhmc.bench.tall.write import write
 
-    given: dict[str, Any] = {"limit": limit, "rounds": rounds}
+    given: dict[str, Any] = {"limit": limit, "times": times, "rounds": rounds}
     given |= {} if problems is None else {"problems": names(problems)}
     given |= {} if methods is None else {"methods": names(methods)}
     try:

@@ -10,7 +10,6 @@ import numpy as np
 
 from vhmc.ledger.file import LedgerFile, Round
 
-
 ASIDE = "probe", "outage"
 """Rounds that are no part of what a run was told."""
 

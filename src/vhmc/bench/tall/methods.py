@@ -23,9 +23,12 @@ from vhmc.targets.extras import load
 CHAINS = 2
 """Of exact methods: one a core."""
 WARMUP, BLOCK = 400, 50
-HMCECS_DRAWS = 1000
 BATCH = 1000
 """Rows that stochastic gradients look at."""
+ECS_BLOCKS = 100
+PATHFINDER_BUDGET = 10_000
+LOOK_EVERY = 0.5
+"""Seconds between two looks at a sampler that runs by itself."""
 
 
 class Block(NamedTuple):
@@ -113,9 +116,12 @@ def numpyro_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[
 
 
 def hmcecs(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """NumPyro's energy-conserving subsampling, proxies around the mode."""
+    """NumPyro's energy-conserving subsampling, from the mode and with proxies there.
+
+    As in NumPyro's own example; the mode is given to it.
+    """
     numpyro = load("numpyro", "HMCECS", "numpyro")
-    from numpyro.infer import HMCECS, NUTS
+    from numpyro.infer import HMCECS, NUTS, init_to_value
 
     x, y = jnp.asarray(problem.x), jnp.asarray(problem.y)
     number = min(BATCH, len(y) // 10)
@@ -127,10 +133,12 @@ def hmcecs(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]
             likelihood = numpyro.distributions.Bernoulli(logits=some[0] @ theta)
             numpyro.sample("y", likelihood, obs=some[1])
 
-    proxy = HMCECS.taylor_proxy({"theta": jnp.asarray(truth.mode)})
-    kernel = HMCECS(NUTS(model, dense_mass=[("theta",)]), num_blocks=10, proxy=proxy)
-    # One block: NumPyro cannot go on with this kernel, whose state holds tracers.
-    yield next(_numpyro_blocks(kernel, seed, number / len(y), HMCECS_DRAWS))
+    mode = {"theta": jnp.asarray(truth.mode)}
+    start = init_to_value(values=mode)
+    inner = NUTS(model, dense_mass=[("theta",)], init_strategy=start)
+    proxy = HMCECS.taylor_proxy(mode)
+    kernel = HMCECS(inner, num_blocks=ECS_BLOCKS, proxy=proxy)
+    yield from _numpyro_blocks(kernel, seed, number / len(y))
 
 
 def _coefficients(numpyro: Any, problem: TallProblem) -> jax.Array:
@@ -138,33 +146,32 @@ def _coefficients(numpyro: Any, problem: TallProblem) -> jax.Array:
     return numpyro.sample("theta", prior.expand([problem.x.shape[1]]).to_event(1))
 
 
-def _numpyro_blocks(
-    kernel: Any, seed: int, share: float, number: int = BLOCK
-) -> Iterator[Block]:
-    """Warm-up with the first draws, then more of them without end."""
-    from numpyro.infer import MCMC
+def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
+    """Blocks of one compiled program, those of the warm-up without draws.
 
-    has_devices = jax.local_device_count() >= CHAINS
-    run = MCMC(
-        kernel,
-        num_warmup=WARMUP,
-        num_samples=number,
-        num_chains=CHAINS,
-        chain_method="parallel" if has_devices else "vectorized",
-        progress_bar=False,
-    )
-    fields = () if share < 1 else ("num_steps",)
-    key, passes = jax.random.key(seed), 0.0
-    while True:
-        run.run(key, extra_fields=fields)
-        draws = np.asarray(run.get_samples()["theta"])
-        steps = run.get_extra_fields().get("num_steps")
-        # HMCECS does not say how many steps it took; seven is what NUTS takes here.
-        passes += share * float(7 * len(draws) if steps is None else steps.sum())
-        yield Block(draws, passes)
-        run.post_warmup_state = run.last_state
-        run.num_samples *= 2  # every block is compiled anew
-        key = run.post_warmup_state.rng_key
+    share: of all rows that a gradient looks at.
+    """
+
+    def advance(state):
+        def step(state, _):
+            state = kernel.sample(state, (), {})
+            inner = getattr(state, "hmc_state", state)
+            return state, (inner.z["theta"], inner.num_steps)
+
+        state, (draws, steps) = jax.lax.scan(step, state, None, length=BLOCK)
+        return state, draws, steps.sum()
+
+    keys = jax.random.split(jax.random.key(seed), CHAINS)
+    # Not under a transformation: the kernel keeps parts of what it computes here.
+    states = [kernel.init(key, WARMUP, None, (), {}) for key in keys]
+    state = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    advance = _on_cores(CHAINS)(advance)
+    passes = 0.0
+    for count in range(10**6):
+        state, draws, steps = advance(state)
+        passes += share * float(steps.sum())
+        rows = np.asarray(draws).reshape(-1, draws.shape[-1])
+        yield Block(rows[:0] if count * BLOCK < WARMUP else rows, passes)
 
 
 def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
@@ -203,7 +210,7 @@ def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[B
     seen = np.zeros(CHAINS, dtype=int)
     try:
         while True:
-            time.sleep(2.0)
+            time.sleep(LOOK_EVERY)
             draws = sampler.inspect()["posterior"]["theta"].to_numpy()
             known = ~np.isnan(draws).any(axis=-1)
             new = [d[k][n:] for d, k, n in zip(draws, known, seen, strict=True)]
@@ -214,10 +221,15 @@ def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[B
 
 
 def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """A fifth of the narrowest posterior variance as its step, from the mode."""
-    step = 0.2 * float(np.linalg.eigvalsh(truth.covariance)[0])
-    rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
+    """From the mode, with a step that the noise of its gradients allows.
+
+    A fifth of the narrowest posterior variance, and less where a batch is so small a
+    part of the rows that its noise would widen that direction by more than a half.
+    """
     batch = min(BATCH, len(problem.y) // 10)
+    share = min(0.2, 2 * batch / len(problem.y))
+    step = share * float(np.linalg.eigvalsh(truth.covariance)[0])
+    rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
     chain = SGLD(normal_prior, log_likelihood, rows, batch, Constant(step), thin=20)
     rng = np.random.default_rng(seed)
     state, passes = chain.init(truth.mode), 0.0
@@ -229,7 +241,8 @@ def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
 
 def pathfinder(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
     """Multi-path, resampled by importance."""
-    found = rivals.pathfinder_psis(problem.target(), 1000, seed, 64_000)
+    target = problem.target()
+    found = rivals.pathfinder_psis(target, PATHFINDER_BUDGET, seed, 64_000)
     yield Block(found.draws, found.num_evaluations)
 
 

@@ -28,6 +28,10 @@ COLORS = {
 }
 
 
+ENDING = ("pathfinder",)
+"""Methods that have no more draws to give at some time, and may never arrive."""
+
+
 def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Group:
     """Figure and record; the rows are there already."""
     output.save_figure(folder, "seconds", time_against_rows(rows))
@@ -42,7 +46,10 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
     figure = blank_figure(7.5, 5.0)
     axis = figure.subplots()
     for method, color in COLORS.items():
-        some = sorted((r for r in rows if r.method == method), key=lambda r: r.rows)
+        some = sorted(
+            (r for r in rows if r.method == method and not r.note),
+            key=lambda r: r.rows,
+        )
         if not some:
             continue
         # Only simulated problems differ in nothing but their rows.
@@ -56,16 +63,17 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
         )
         for row in some:
             is_there = np.isfinite(row.seconds)
+            stopped = "x" if row.method in ENDING else "^"
             axis.plot(
                 *(row.rows, min(row.seconds, row.elapsed)),
-                marker="o" if is_there else "^",
+                marker="o" if is_there else stopped,
                 color=color,
                 markerfacecolor=color if is_there else "white",
             )
     axis.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds")
     axis.set_title(
         f"Time to REM {REM:g} and REC {REC:g}, compilation included\n"
-        "(triangles: stopped before)",
+        "(triangles: stopped before; crosses: ended without)",
         fontsize=10,
     )
     axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -92,8 +100,7 @@ def _table(rows: Sequence[Finish]) -> Table:
     )
     for row in rows:
         is_there = np.isfinite(row.seconds)
-        # Who has no more draws to give will never arrive.
-        has_ended = not is_there and row.method == "pathfinder"
+        has_ended = not is_there and row.method in ENDING
         seconds = row.seconds if is_there else row.elapsed
 
         mark = "" if is_there else "> "

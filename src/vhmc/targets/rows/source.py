@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from vhmc._cores import num_cores
+from vhmc.targets.batches import GROUPS
 from vhmc.targets.rows.likelihood import Rows
 
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 8 * 2**20
 """Of a chunk's columns: with what is computed from them it stays near the caches."""
 Sums = tuple[np.ndarray, ...]
 Summand = Callable[[np.ndarray, Rows], tuple[Any, ...]]
@@ -67,6 +68,10 @@ def _on_host(function: Callable[[Rows], tuple[Any, ...]], rows: Rows) -> Sums:
 
 
 def rows_of_a_chunk(columns: Sequence[Any]) -> int:
-    """As many rows as fit; `columns` are arrays, or one row of each."""
+    """As many rows as fit; `columns` are arrays, or one row of each.
+
+    What is computed of a row for all points of a group has to fit as well, which
+    matters where rows are short.
+    """
     size = sum(np.dtype(c.dtype).itemsize * int(np.prod(c.shape[1:])) for c in columns)
-    return max(256, CHUNK_BYTES // max(size, 1))
+    return max(1, CHUNK_BYTES // max(size, 8 * GROUPS[0]))

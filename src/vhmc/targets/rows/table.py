@@ -10,23 +10,6 @@ import numpy as np
 from vhmc._arguments import shown
 
 
-class Asked(dict):
-    """Columns that remember which of them were asked for."""
-
-    def __init__(self, columns: Mapping[str, Any]):
-        super().__init__(columns)
-        self.names: list[str] = []
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise ValueError(
-                f"log_likelihood asks for {name!r}, the data have {', '.join(self)}"
-            )
-        if name not in self.names:
-            self.names.append(name)
-        return super().__getitem__(name)
-
-
 def asked_columns(
     likelihood: Callable[[Any, Any], Any], start: np.ndarray, columns: Mapping[str, Any]
 ) -> list[str]:
@@ -34,18 +17,29 @@ def asked_columns(
 
     columns: shapes and types of a few rows.
     """
-    names: list[str] = []
+    names = list(columns)
 
-    def trace(theta: Any, rows: dict[str, Any]) -> Any:
-        asked = Asked(rows)
-        answer = likelihood(theta, asked)
-        names.extend(asked.names)
-        return answer
+    def trace(theta: Any, *rows: Any) -> Any:
+        return likelihood(theta, dict(zip(names, rows, strict=True)))
 
-    jax.eval_shape(trace, start, dict(columns))
-    if not names:
+    try:
+        program = jax.make_jaxpr(trace)(start, *columns.values()).jaxpr
+    except KeyError as error:
+        if error.args and error.args[0] in names:
+            raise
+        raise ValueError(
+            f"log_likelihood asks for {error}, the data have {', '.join(names)}"
+        ) from error
+    used = {id(variable) for step in program.eqns for variable in step.invars}
+    used |= {id(variable) for variable in program.outvars}
+    asked = [
+        name
+        for name, variable in zip(names, program.invars[1:], strict=True)
+        if id(variable) in used
+    ]
+    if not asked:
         raise ValueError("log_likelihood uses none of the data's columns")
-    return names
+    return asked
 
 
 def as_columns(data: Any) -> dict[str, Any] | None:
