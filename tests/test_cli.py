@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import vhmc
+from vhmc import cli
 
 
 def call(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess:
@@ -98,6 +99,8 @@ def test_a_ledger_is_shown(tmp_path):
 
 
 MODEL = """
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import vhmc
@@ -113,6 +116,18 @@ def log_density(p):
 
 def fails(p):
     raise KeyError("mean")
+
+
+def branches(p):
+    return -p["mean"] if p["scale"] > 1 else p["mean"]
+
+
+def powers(p):
+    return math.pow(p["mean"], 2)
+
+
+def argless():
+    return 0.0
 
 
 target = vhmc.from_jax(lambda x: -0.5 * x @ x, np.zeros(2))
@@ -145,7 +160,8 @@ def test_a_posterior_without_python(model_folder):
 
     done = call(*command, *more, folder=model_folder)
     assert done.returncode == 2
-    assert done.stderr == "vhmc: run has a run already: --resume goes on with it\n"
+    assert done.stderr.startswith("vhmc: run has a run already: --resume goes on")
+    assert done.stderr.count("\n") == 1
 
     done = call(*command, *more, "--resume", "--no-progress", folder=model_folder)
     assert done.returncode == before and "Traceback" not in done.stderr
@@ -153,7 +169,18 @@ def test_a_posterior_without_python(model_folder):
 
     (out / "report.html").unlink()
     assert call("report", "run", folder=model_folder).returncode == 0
-    assert "<strong>" in (out / "report.html").read_text()
+    text = (out / "report.html").read_text()
+    assert "<strong>" in text
+    assert "vhmc sample model.py:log_density --init init.json --seed 1" in text
+
+    whole = (out / "run.npz").read_bytes()
+    (out / "run.npz").write_bytes(whole[:2000] + bytes(200) + whole[2200:])
+    done = call("report", "run", folder=model_folder)
+    assert done.returncode == 2
+    assert done.stderr == "vhmc: run/run.npz is damaged: make it again\n"
+    (out / "run.npz").unlink()
+    done = call("report", "run", folder=model_folder)
+    assert done.returncode == 2 and "has not ended" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -170,6 +197,10 @@ def test_a_posterior_without_python(model_folder):
         (["model.py:target", "--budget", "3"], "budget must be at least 20"),
         (["model.py:target", "--correction", "more"], "correction must be one of"),
         (["model.py:target", "--resume"], "vhmc-run has no run to go on with"),
+        (["model.py:target", "--init", "init.json"], "--init is for log densities"),
+        (["model.py:branches", "--init", "init.json"], "jnp.where for `if`"),
+        (["model.py:powers", "--init", "init.json"], "use jax.numpy"),
+        (["model.py:argless", "--init", "init.json"], "is made a target in the file"),
     ],
 )
 def test_bad_models_get_one_line_and_leave_nothing(model_folder, arguments, message):
@@ -212,6 +243,10 @@ def test_a_demo_with_too_small_a_budget_gets_a_line(tmp_path):
         "budget must be at least 20 calls of the model, got 5\n"
     )
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "taken").touch()
+    done = call("demo", "--out", "taken", folder=tmp_path)
+    assert done.returncode == 2
+    assert "File exists" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -225,4 +260,32 @@ def test_help_has_an_example(command):
 
 
 def test_shells_can_complete():
-    assert "--install-completion" in call("--help").stdout
+    asked = {
+        "_VHMC_COMPLETE": "complete_bash",
+        "COMP_WORDS": "vhmc s",
+        "COMP_CWORD": "1",
+    }
+    command = Path(sys.executable).with_name("vhmc")
+    done = subprocess.run(
+        [command], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["sample"]
+
+
+def test_what_nobody_thought_of_is_one_line_as_well(monkeypatch, capsys):
+    """A long message is cut, and --debug shows all of it."""
+
+    def broken():
+        raise RuntimeError("first line\n  more\n\nlast line\n")
+
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(SystemExit, match="1"):
+        cli.main()
+    shown = " ".join(capsys.readouterr().err.split())
+    assert shown.startswith("vhmc: RuntimeError: first line ... last line")
+    cli.debug(True)
+    try:
+        with pytest.raises(RuntimeError, match="first line"):
+            cli.main()
+    finally:
+        cli.debug(False)

@@ -143,3 +143,36 @@ def test_each_rung_gives_draws(correction):
     assert estimate.value.shape == estimate.error.shape == (2,)
     second = posterior.expect(lambda draws: draws["x"] ** 2)
     assert abs(second.value[0] - 1) < 5 * second.error[0] + 0.1
+
+
+def test_exact_draws_speak_for_themselves():
+    """A Gaussian for a banana: the free draws are off, the exact ones are not.
+
+    Errors are of 100 and more effective draws: five of them, one false alarm in 10^6.
+    """
+
+    def banana(x):
+        return -0.5 * x[0] ** 2 - 2 * (x[1] - x[0] ** 2) ** 2
+
+    target = vhmc.from_jax(banana, np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = vhmc.sample(
+            target, 3000, correction="exact", num_features=0, seed=0, progress=False
+        )
+    estimate = posterior.expect()
+    assert set(estimate.kind) == {"exact draws"}
+    drawn = posterior.unconstrained.mean(axis=(0, 1))
+    np.testing.assert_allclose(estimate.value, drawn)
+    assert np.all(np.abs(estimate.value - [0.0, 1.0]) < 5 * estimate.error)
+    assert posterior.verdict.statistics["exact_acceptance"] < 1
+    assert any("the draws are corrected" in r for r in posterior.verdict.reasons)
+
+
+def test_draws_that_nobody_checked_say_so():
+    target = vhmc.from_jax(lambda x: -0.5 * x @ x, np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = vhmc.sample(target, 20, draws=10, progress=False)
+    with pytest.raises(ValueError, match="none of these draws was checked: give a"):
+        posterior.expect()

@@ -25,7 +25,7 @@ def target():
 def test_starts_and_labels(target):
     np.testing.assert_allclose(target.start, [0.5, 1.0, np.log(2)])
     space = target.parameters
-    assert [space.label(i) for i in range(3)] == ["beta[1]", "beta[2]", "sigma"]
+    assert [space.label(i) for i in range(3)] == ["beta[0]", "beta[1]", "sigma"]
     np.testing.assert_allclose(space.flatten({"beta": [1, 2], "sigma": 1}), [1, 2, 0])
 
 

@@ -145,6 +145,26 @@ class Hanging(Opaque):
         return answer
 
 
+@pytest.mark.parametrize("last", [0, 60, 100])
+def test_a_model_that_was_down_is_asked_again(whole, tmp_path, last):
+    """Whenever it went down: at the first call, in the search, in training."""
+    path = tmp_path / "run.vhmc"
+    model = Opaque(last=last, error=ConnectionError("the licence server is down"))
+    for _ in range(2):  # down twice
+        with pytest.raises((vhmc.RunFailure, ValueError), match="licence server"):
+            sample(opaque(model), path)
+    model.last = None
+    posterior = sample(opaque(model), path)
+    np.testing.assert_array_equal(posterior.unconstrained, whole.unconstrained)
+    assert not posterior.failures
+    assert posterior.num_evaluations == whole.num_evaluations
+    kinds = {entry.kind for entry in LedgerFile(path, is_read_only=True).rounds()}
+    assert "outage" in kinds
+    # And so is the record that was left: told again it is the same run.
+    again = sample(opaque(model), path)
+    np.testing.assert_array_equal(again.unconstrained, whole.unconstrained)
+
+
 def test_a_model_that_hangs_is_not_waited_for_again(tmp_path):
     """Points without an answer in time are on file as such, and told as such."""
     is_over = threading.Event()

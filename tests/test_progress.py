@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import vhmc
+from vhmc.progress import watch
 from vhmc.progress.display import Lines, Silent, as_html, display_for
 from vhmc.progress.status import Moment, Status, details, headline, shown_seconds
 from vhmc.progress.watch import LOG, watching
@@ -120,11 +121,19 @@ def test_a_notebook_shows_progress_and_posterior(no_shape_checks):
     assert "<strong" in outputs[2]
 
 
-def test_whatever_happens_the_display_is_closed():
+def test_whatever_happens_the_display_is_closed(monkeypatch):
     before = list(LOG.handlers)
-    with pytest.raises(RuntimeError, match="by chance"), watching(10, progress=False):
+    closed = []
+
+    class Recording(Silent):
+        def close(self, status):
+            closed.append(status)
+
+    monkeypatch.setattr(watch, "display_for", lambda progress: Recording())
+    with pytest.raises(RuntimeError, match="by chance"), watching(10, progress=True):
         raise RuntimeError("by chance")
     assert LOG.handlers == before
+    assert len(closed) == 1
 
 
 def test_time_left_is_what_the_budget_would_take():

@@ -38,7 +38,7 @@ def test_verdict_costs_and_settings_are_on_it(posterior, page):
     assert f"<strong>{posterior.verdict.status}</strong>" in text
     assert all(reason in text for reason in posterior.verdict.reasons)
     assert f"{posterior.num_evaluations} calls of the model" in text
-    assert "budget=400" in text and "seed=0" in text
+    assert "vhmc.sample(target, 400, " in text and "seed=0" in text
     assert f"<dd>{vhmc.__version__}</dd>" in text
     assert f"training {posterior.costs['training']}" in text
 
@@ -133,8 +133,12 @@ def test_in_a_browser(browser, page, width, scheme):
     assert tab.locator("tbody tr:visible").count() == 26
     tab.get_by_label("Search by name").fill("SCALE")
     assert tab.locator("tbody tr:visible").count() == 1
-    assert tab.locator(".card:visible").count() <= 1
+    cards = tab.locator('.card[data-name="scale"]').count()
+    assert tab.locator(".card:visible").count() == cards
     assert tab.locator("#count").inner_text() == "1 found"
+    worst = tab.locator("tbody tr").first.get_attribute("data-name")
+    tab.get_by_label("Search by name").fill(worst)
+    assert tab.locator(".card:visible").count() >= 1
     broken = "[...document.images].filter(i => !i.complete || !i.naturalWidth).length"
     assert tab.evaluate(broken) == 0
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -11,15 +11,18 @@ from pathlib import Path
 
 import dask.array as da
 import dask.dataframe as dd
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dask.sizeof import sizeof
 
 import vhmc
 from tests import wide_table
+from vhmc.targets.rows import cluster as rows_on_workers
 from vhmc.targets.rows import parquet, source
 
 ROOT = Path(__file__).parents[1]
@@ -184,6 +187,76 @@ def test_bad_data_is_refused_in_one_sentence(
         make(data, likelihood)
 
 
+ASKING = {
+    "get": lambda rows: rows["y"] * rows.get("w", 1.0),
+    "unpacked": lambda rows: (lambda y, w, z: y * w)(**rows),
+    "mapped": lambda rows: (lambda twice: twice["y"] * twice["w"] / 4)(
+        jax.tree.map(lambda column: 2 * column, rows)
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ASKING)
+def test_columns_are_found_however_they_are_asked_for(how):
+    data = {"y": np.full(4, 1.0), "w": np.full(4, 10.0), "z": np.full(4, 5.0)}
+    target = vhmc.from_rows(
+        lambda p, rows: p["a"] * jnp.sum(ASKING[how](rows)),
+        lambda p: 0.0 * p["a"],
+        data,
+        {"a": 1.0},
+    )
+    assert target.evaluate(np.ones((1, 1))).energy == pytest.approx(-40.0)
+
+
+def test_columns_in_32_bits_are_summed_in_64():
+    y = np.random.default_rng(0).uniform(size=300_000).astype("float32")
+    target = vhmc.from_rows(
+        lambda p, rows: p["a"] * jnp.sum(rows["y"]),
+        lambda p: 0.0 * p["a"],
+        {"y": y},
+        {"a": 1.0},
+    )
+    exact = y.astype(float).sum()
+    assert -target.evaluate(np.ones((1, 1))).energy[0] == pytest.approx(
+        exact, rel=1e-13
+    )
+
+
+def test_files_may_differ_in_their_types(columns, tmp_path):
+    """Lists of any kind, rows in 32 bits, an empty file: all as in the first one."""
+    x = pa.FixedSizeListArray.from_arrays(pa.array(columns["x"].ravel()), DIM)
+    table = pa.table({"x": x, "y": columns["y"]})
+    schema = pa.schema([("y", pa.float64()), ("x", pa.list_(pa.float64()))])
+    loose = table.select(["y", "x"]).cast(schema)
+    pq.write_table(loose.slice(0, 9_000), tmp_path / "a.parquet")
+    pq.write_table(loose.slice(0, 0), tmp_path / "b.parquet")
+    pq.write_table(table.slice(9_000), tmp_path / "c.parquet")
+    target, whole = make(tmp_path), make(columns)
+    thetas = np.zeros((1, DIM + 1))
+    np.testing.assert_allclose(
+        target.evaluate(thetas).energy, whole.evaluate(thetas).energy, rtol=1e-12
+    )
+    pq.write_table(table.select(["x"]), tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"d.parquet has no column y, which the other"):
+        make(tmp_path)
+
+
+def test_lists_of_different_lengths_are_named(tmp_path):
+    lists = pa.array([[1.0, 2.0, 3.0], [1.0, 2.0]])
+    path = tmp_path / "ragged.parquet"
+    pq.write_table(pa.table({"x": lists, "y": [1.0, 2.0]}), path)
+    with pytest.raises(ValueError, match=r"column x of .* has lists of different"):
+        vhmc.sample(make(path), 100)
+
+
+def test_a_collection_needs_no_cluster(columns, frame, expected):
+    """Partitions of odd sizes, one of them empty."""
+    assert_same(make(dask_arrays(columns)), expected)
+    whole = dd.from_pandas(frame, npartitions=3)
+    holed = dd.concat([whole, whole[whole["y"] > 1e9]])
+    assert_same(make(holed, by_column), expected)
+
+
 def test_missing_values_are_named(tmp_path):
     target = make(holed(tmp_path))
     with pytest.raises(ValueError, match=r"column y of .* has missing values"):
@@ -255,6 +328,22 @@ def test_a_cluster_gives_the_same(cluster, columns, frame, folder, expected):
     assert "rows on 2 Dask workers" in repr(target)
     # Workers that share a machine leave each other their cores.
     assert set(cluster.run(os.getenv, "NPROC").values()) == {"1"}
+
+
+def test_fewer_rows_than_workers(cluster, columns, frame):
+    cluster.wait_for_workers(2)
+    one = {name: columns[name][:1] for name in ("x", "y")}
+    thetas = np.zeros((1, DIM + 1))
+    wanted = make(one).evaluate(thetas).energy
+    target = make(one, client=cluster)
+    np.testing.assert_allclose(target.evaluate(thetas).energy, wanted)
+    shards = make(columns, client=cluster)._source._shards
+    sizes = [cluster.submit(sizeof, shard).result() for shard in shards]
+    assert sum(sizes) >= columns["x"].nbytes + columns["y"].nbytes
+    some = dd.from_pandas(frame, npartitions=2)
+    some = some[some["y"] == frame["y"].iloc[0]]  # the other partition is empty
+    target = make(some, by_column, client=cluster)
+    np.testing.assert_allclose(target.evaluate(thetas).energy, wanted)
 
 
 class Killer:
@@ -339,9 +428,14 @@ def test_rows_that_cannot_be_made_again_are_a_clear_error(cluster, columns):
 
 
 @pytest.mark.parametrize(
-    ("client", "message"), [(7, "client must be a Dask client or the address")]
+    ("client", "message"),
+    [
+        (7, "client must be a Dask client or the address"),
+        ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9"),
+    ],
 )
-def test_a_client_that_is_none(columns, client, message):
+def test_a_client_that_is_none(columns, client, message, monkeypatch):
+    monkeypatch.setattr(rows_on_workers, "CONNECTING", "1s")
     with pytest.raises(ValueError, match=message):
         make(columns, client=client)
 

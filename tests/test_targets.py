@@ -227,3 +227,20 @@ def test_constraints_of_the_wrong_type_get_a_sentence(constraints, message):
 def test_points_of_the_wrong_shape():
     with pytest.raises(ValueError, match=r"must have shape \(n, 2\), got \(2,\)"):
         traced().evaluate(np.zeros(2))
+
+
+def test_entries_are_labelled_as_in_the_tables():
+    init = {"beta": np.zeros((2, 2)), "share": np.full(3, 1 / 3), "scale": 1.0}
+    target = vhmc.from_jax(
+        lambda p: -jnp.sum(p["beta"] ** 2) - p["scale"] + jnp.sum(jnp.log(p["share"])),
+        init,
+        {"share": vhmc.simplex, "scale": vhmc.positive},
+    )
+    space = target.parameters
+    # A simplex has one free entry less: which of its entries it is nobody can say.
+    assert [space.label(i) for i in range(space.dim)] == [
+        *("beta[0, 0]", "beta[0, 1]", "beta[1, 0]", "beta[1, 1]"),
+        *("share", "share", "scale"),
+    ]
+    space.dims, space.coords = {"beta": ["row", "arm"]}, {"arm": ["control", "treated"]}
+    assert space.labels("beta", (2, 2))[1] == "beta[0, treated]"

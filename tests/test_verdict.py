@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vhmc.runs.verdict import LIMITS, judge, mode_concerns
+from vhmc.runs.verdict import EXACT_LIMITS, LIMITS, judge, judge_exact, mode_concerns
 
 FINE = {
     "efficiency": 0.99,
@@ -53,6 +53,35 @@ def test_the_worst_reason_comes_first():
     assert verdict.status == "bad"
     assert "R-hat 2" in verdict.reasons[0]
     assert str(verdict).startswith("bad\n- R-hat 2")
+
+
+FINE_EXACT = {"exact_rhat": 1.02, "exact_ess": 300.0, "exact_acceptance": 0.9}
+BAD_SURROGATE = {**FINE, "efficiency": 0.1}
+
+
+def test_exact_draws_are_judged_by_their_own_chains():
+    good, bad = judge(FINE, []), judge(BAD_SURROGATE, [])
+    assert judge_exact(good, FINE_EXACT).status == "good"
+    corrected = judge_exact(bad, FINE_EXACT)
+    # Its law is right; what the surrogate leaves out may still be hard to reach.
+    assert corrected.status == "caution"
+    assert "the draws are corrected" in corrected.reasons[0]
+    assert bad.reasons[0] in corrected.reasons
+    missing = judge({**BAD_SURROGATE, "missed_modes": 1}, [("bad", "another mode")])
+    assert judge_exact(missing, FINE_EXACT).status == "bad"
+
+
+@pytest.mark.parametrize("limit", EXACT_LIMITS, ids=lambda limit: limit.name)
+def test_exact_chains_that_do_not_mix_are_bad(limit):
+    beyond = 1e-6 * limit.sign
+    for value, status in (
+        (limit.caution + beyond, "caution"),
+        (limit.bad + beyond, "bad"),
+        (np.nan, "bad"),
+    ):
+        found = judge_exact(judge(FINE, []), {**FINE_EXACT, limit.name: value})
+        assert found.status == status
+        assert len(found.reasons) == 1
 
 
 def test_another_mode_as_low_is_bad_and_a_high_one_is_nothing():

@@ -1,16 +1,20 @@
 """The command `vhmc`: one file for each group of its commands."""
 
 import os
+import sys
 from typing import Annotated
 
 import typer
 
 from vhmc.cli import bench, demo, ledger, report, reproduce, sample
-from vhmc.cli.terminal import console
+from vhmc.cli.terminal import complain, console, debug, is_debugging
 
+DEFECT = 1
+"""Exit code of errors that nobody thought of."""
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     epilog="Begin with `vhmc demo`; every command has a --help with an example.",
 )
 app.command("demo", epilog="Example: vhmc demo --out first")(demo.demo)
@@ -30,8 +34,12 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.")
     ] = False,
+    show_traceback: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
 ) -> None:
     """Bayesian posteriors whose gradient is expensive, from few exact gradients."""
+    debug(show_traceback)
     if version:
         import vhmc
 
@@ -48,4 +56,10 @@ def main() -> None:
         folder = str(pooch.os_cache("vhmc") / "compiled")
         jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    app()
+    try:
+        app()
+    except Exception as error:  # a full disk, or a defect of ours: still one line
+        if is_debugging():
+            raise
+        complain(f"{type(error).__name__}: {error} (vhmc --debug shows where)")
+        sys.exit(DEFECT)

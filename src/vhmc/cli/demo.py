@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vhmc.cli.sample import leave, show
+from vhmc.cli.sample import FAILED, end, leave, show
 from vhmc.cli.terminal import fail, say
 
 
@@ -23,12 +23,19 @@ def demo(
     """
     from vhmc.models.beta_binomial import beta_binomial
     from vhmc.runs.default import sample
+    from vhmc.runs.plan import plan
+    from vhmc.targets.account import RunFailure
 
     say(f"Death rates of twenty cities, with {budget} calls of the model at most.")
+    target = beta_binomial()
     try:
-        posterior = sample(beta_binomial(), budget, seed=seed)
-    except ValueError as error:
+        plan(target, budget)
+        out.mkdir(parents=True, exist_ok=True)
+        posterior = sample(target, budget, seed=seed)
+    except (ValueError, OSError) as error:
         fail(error)
-    out.mkdir(parents=True, exist_ok=True)
+    except RunFailure as error:
+        fail(error, FAILED)
     leave(posterior, out)
     show(posterior, out)
+    end(posterior)

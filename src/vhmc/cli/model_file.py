@@ -9,6 +9,12 @@ from typing import Any
 
 from vhmc.targets.target import Target
 
+OTHERS = (
+    "a NumPyro model or a function that returns a gradient is made a target in the "
+    "file, target = vhmc.from_numpyro(...) or vhmc.from_callable(...), and named as "
+    "FILE.py:target"
+)
+
 
 def load_model(model: str, init: Path | None, data: Path | None) -> Target:
     """Target of `model.py:name` or `model.stan`.
@@ -42,9 +48,14 @@ def _target(module: ModuleType, name: str, init: Any) -> Target:
             f"{module.__file__} has no {name}; it has {', '.join(known) or 'nothing'}"
         )
     found = getattr(module, name)
+    is_pymc = type(found).__module__.split(".")[0] == "pymc"
+    if init is not None and (isinstance(found, Target) or is_pymc):
+        raise ValueError(
+            f"--init is for log densities and Stan: {name} says itself where it starts"
+        )
     if isinstance(found, Target):
         return found
-    if type(found).__module__.split(".")[0] == "pymc":
+    if is_pymc:
         from vhmc.targets.from_pymc import from_pymc
 
         return from_pymc(found)
@@ -58,9 +69,13 @@ def _target(module: ModuleType, name: str, init: Any) -> Target:
     init = getattr(module, "init", None) if init is None else init
     if init is None:
         raise ValueError(
-            f"give initial values with --init, or define init in {module.__file__}"
+            f"give initial values with --init, or define init in {module.__file__}; "
+            + OTHERS
         )
-    return from_jax(found, init, getattr(module, "constraints", None))
+    try:
+        return from_jax(found, init, getattr(module, "constraints", None))
+    except TypeError as error:  # it takes something else, or returns it
+        raise ValueError(f"{name} is no log density ({error}); {OTHERS}") from error
 
 
 def _module(file: Path) -> ModuleType:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vhmc.cli.sample import REPORT, RUN
+from vhmc.cli.sample import LEDGER, REPORT, RUN
 from vhmc.cli.terminal import fail, say
 
 
@@ -28,7 +28,12 @@ def report(
 
     file = run / RUN if run.is_dir() else run
     if not file.exists():
-        fail(f"there is no run at {run}")
+        if (run / LEDGER).exists():
+            fail(
+                f"the run in {run} has not ended: the command that began it goes on "
+                "with --resume"
+            )
+        fail(f"there is no run at {run}: give the folder of `vhmc sample --out`")
     if file.suffix == ".vhmc":
         fail(
             f"{file} is a ledger, which holds calls of the model and no draws: give "

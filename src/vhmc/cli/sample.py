@@ -1,12 +1,15 @@
 """`vhmc sample`: a posterior without a line of Python around the model."""
 
 import csv
+import shlex
+import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vhmc.cli.terminal import console, debugging, fail, say
+from vhmc.cli.terminal import console, debug, fail, say
 
 LEDGER, RUN, REPORT = "ledger.vhmc", "run.npz", "report.html"
 FAILED, BAD, INTERRUPTED = 1, 3, 130
@@ -37,7 +40,7 @@ def sample(
         bool, typer.Option("--resume", help="Go on with the run in that folder.")
     ] = False,
     progress: Annotated[bool, typer.Option(help="Show how far it is.")] = True,
-    debug: Annotated[
+    show_traceback: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
@@ -58,21 +61,28 @@ def sample(
     Exit codes: 0 verdict good or caution, 3 verdict bad, 2 bad input, 1 the model
     failed, 130 interrupted (what there is was written).
     """  # noqa: D301
-    with debugging(debug):
-        from vhmc.ledger.file import LedgerError
-        from vhmc.runs import default
-        from vhmc.runs.plan import plan
-        from vhmc.targets.account import Interrupted, RunFailure
+    if show_traceback:
+        debug(True)
+    from vhmc.ledger.file import LedgerError
+    from vhmc.runs import default
+    from vhmc.runs.plan import plan
+    from vhmc.targets.account import Interrupted, RunFailure
 
-        ledger = out / LEDGER
-        if ledger.exists() and not resume:
-            fail(f"{out} has a run already: --resume goes on with it")
-        if resume and not ledger.exists():
-            fail(f"{out} has no run to go on with")
-        try:
-            target = _loaded(model, init, data)
-            plan(target, budget, correction)
-            out.mkdir(parents=True, exist_ok=True)
+    ledger = out / LEDGER
+    if ledger.exists() and not resume:
+        fail(
+            f"{out} has a run already: --resume goes on with it, another --out begins "
+            "a new one"
+        )
+    if resume and not ledger.exists():
+        fail(f"{out} has no run to go on with: begin one without --resume")
+    try:
+        target = _loaded(model, init, data)
+        plan(target, budget, correction)
+        out.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            # It is printed with the reasons, below.
+            warnings.filterwarnings("ignore", "verdict bad", UserWarning)
             posterior = default.sample(
                 target,
                 budget,
@@ -83,19 +93,23 @@ def sample(
                 ledger=ledger,
                 progress=progress,
             )
-        except (ValueError, TypeError, OSError, ImportError, LedgerError) as error:
-            fail(error)
-        except RunFailure as error:
-            is_wish = isinstance(error.__context__, Interrupted)
-            fail(error, INTERRUPTED if is_wish else FAILED)
-        leave(posterior, out)
-        show(posterior, out)
-        verdict = posterior.verdict
-        assert verdict is not None
-        if "the run was interrupted" in (verdict.reasons or ("",))[0]:
-            raise typer.Exit(INTERRUPTED)
-        if verdict.status == "bad":
-            raise typer.Exit(BAD)
+    except (ValueError, TypeError, OSError, ImportError, LedgerError) as error:
+        fail(error)
+    except RunFailure as error:
+        is_wish = isinstance(error.__context__, Interrupted)
+        fail(error, INTERRUPTED if is_wish else FAILED)
+    leave(posterior, out)
+    show(posterior, out)
+    end(posterior)
+
+
+def end(posterior: Any) -> None:
+    """Exit with the code of the verdict."""
+    verdict = posterior.verdict
+    if "the run was interrupted" in (verdict.reasons or ("",))[0]:
+        raise typer.Exit(INTERRUPTED)
+    if verdict.status == "bad":
+        raise typer.Exit(BAD)
 
 
 def _loaded(model: str, init: Path | None, data: Path | None) -> Any:
@@ -116,14 +130,22 @@ def leave(posterior: Any, folder: Path) -> None:
     from vhmc.report.page import write_page
 
     facts = facts_of(posterior)
-    save(facts, folder / RUN)
-    posterior.summary().to_csv(folder / "summary.csv", encoding="utf-8")
-    with (folder / "draws.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["chain", "draw", *facts.names])
-        for chain, rows in enumerate(facts.values):
-            writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
-    write_page(facts, folder / REPORT)
+    facts.words["command"] = shlex.join(["vhmc", *sys.argv[1:]])
+    try:
+        save(facts, folder / RUN)
+        posterior.summary().to_csv(folder / "summary.csv", encoding="utf-8")
+        with (folder / "draws.csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["chain", "draw", *facts.names])
+            for chain, rows in enumerate(facts.values):
+                writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
+        write_page(facts, folder / REPORT)
+    except OSError as error:
+        fail(
+            f"the results cannot be written ({error}): make room, then the same "
+            "command with --resume makes no call again",
+            FAILED,
+        )
 
 
 def show(posterior: Any, folder: Path, most: int = 12) -> None:

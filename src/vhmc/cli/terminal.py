@@ -1,7 +1,5 @@
 """What the commands share: lines on the terminal, lists in options, errors."""
 
-import contextlib
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
@@ -20,24 +18,33 @@ def say(line: str) -> None:
 def fail(error: Any, code: int = 2) -> NoReturn:
     """One line in red, and the code: 2 for bad input.
 
-    Within `debugging` the error is raised as it is, with its traceback.
+    With --debug the error is raised as it is, with its traceback.
     """
-    if _is_debugging.get() and isinstance(error, BaseException):
+    if is_debugging() and isinstance(error, BaseException):
         raise error
-    Console(stderr=True).print(
-        f"vhmc: {error}", style="red", soft_wrap=True, markup=False, highlight=False
-    )
+    complain(error)
     raise typer.Exit(code)
 
 
-@contextlib.contextmanager
-def debugging(is_on: bool) -> Iterator[None]:
-    """Whether errors are shown with where they came from."""
-    token = _is_debugging.set(is_on)
-    try:
-        yield
-    finally:
-        _is_debugging.reset(token)
+def complain(error: Any) -> None:
+    """One line on standard error; of a long message the first and the last."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    if len(lines) > 1:
+        text = f"{text} ... {lines[-1]} (vhmc --debug shows all)"
+    Console(stderr=True).print(
+        f"vhmc: {text}", style="red", soft_wrap=True, markup=False, highlight=False
+    )
+
+
+def debug(is_on: bool) -> None:
+    """Show errors with where they came from, or no longer."""
+    _is_debugging.set(is_on)
+
+
+def is_debugging() -> bool:
+    """Whether tracebacks are wanted."""
+    return _is_debugging.get()
 
 
 def names(text: str | None) -> tuple[str, ...] | None:

@@ -153,11 +153,12 @@ class LedgerFile:
         ]
 
     def set_aside(self, number: int) -> None:
-        """Mark the last rounds of points as an outage of the model."""
+        """Mark the last rounds of a run as an outage of the model."""
         with self._transaction():
             self._run(
                 "UPDATE rounds SET kind = 'outage' WHERE round IN (SELECT round FROM "
-                "rounds WHERE kind = 'points' ORDER BY round DESC LIMIT ?)",
+                "rounds WHERE kind IN ('points', 'hessian') ORDER BY round DESC "
+                "LIMIT ?)",
                 (number,),
             )
 

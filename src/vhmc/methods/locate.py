@@ -76,7 +76,8 @@ def locate(
             raise ValueError(
                 "the log density or its gradient is not finite at the start "
                 f"{origin} and around it "
-                f"({most_common(account.paid.reason)}): give other initial values"
+                f"({most_common(account.paid.reason)}): mend the model, or give other "
+                "initial values"
             )
         best = [descent for descent in best if np.isfinite(descent.energy)]
         descend(best, evaluate, remaining // len(best), is_finished)

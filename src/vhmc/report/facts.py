@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +49,8 @@ def facts_of(posterior: Any) -> Facts:
     """Gather what the page shows; no call of the model is made."""
     draws = posterior.draws
     leading = posterior.unconstrained.shape[:2]
-    names = [label for name, v in draws.items() for label in _labels(name, v.shape[2:])]
+    labels = posterior.parameters.labels
+    names = [label for name, v in draws.items() for label in labels(name, v.shape[2:])]
     values = _flat(draws, leading)
     checked = posterior.check
     if checked is None:
@@ -91,18 +93,15 @@ def load(path: str | Path) -> Facts:
     """What `save` wrote."""
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a run that vhmc saved")
-    with np.load(path, allow_pickle=False) as stored:
-        found = {name: stored[name] for name in stored.files}
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            found = {name: stored[name] for name in stored.files}
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged: make it again") from error
     if str(found.pop("kind", "")) != KIND:
         raise ValueError(f"{path} is not a run that this version of vhmc saved")
     words = json.loads(str(found.pop("words")))
     return Facts(names=found.pop("names").tolist(), words=words, **found)
-
-
-def _labels(name: str, shape: tuple[int, ...]) -> list[str]:
-    if not shape:
-        return [name]
-    return [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(*shape)]
 
 
 def _leading(draws: dict[str, np.ndarray]) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ NEXT = {
     "bad": "Raise the budget, reparameterise, or ask for correction='exact'.",
     "": "vhmc.sample checks its draws.",
 }
+NEXT_EXACT = {**NEXT, "caution": "", "bad": "A larger budget makes more draws."}
 EXACT = (
     "The draws are corrected: their law is the posterior whatever the surrogate. What "
     "speaks against it makes their chains slow, which ESS and R-hat show."
@@ -74,7 +75,7 @@ def render(facts: Facts) -> str:
     return environment.get_template("page.html").render(
         status=status or "unchecked",
         lead=EXACT if words["correction"] == "exact" else LEADS[status],
-        advice="" if words["correction"] == "exact" else NEXT[status],
+        advice=NEXT_EXACT[status] if words["correction"] == "exact" else NEXT[status],
         words=words,
         num_calls=sum(words["costs"].values()),
         num_seconds=sum(words["seconds"].values()),
@@ -98,7 +99,7 @@ def render(facts: Facts) -> str:
         if len(worst) > 1
         else None,
         pair_names=", ".join(facts.names[i] for i in worst),
-        code=_code(words["settings"]),
+        code=words.get("command") or _code(words["settings"]),
     )
 
 
@@ -160,6 +161,10 @@ def _learnt(history: np.ndarray) -> str:
 
 
 def _code(settings: dict[str, Any]) -> str:
-    """The call that makes the run again."""
-    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    return f"vhmc.sample(target, {given})" if given else ""
+    """The call that makes the run again; one for each budget it was given."""
+    if not settings:
+        return ""
+    budgets = settings.get("budgets", [settings["budget"]])
+    rest = {k: v for k, v in settings.items() if k not in ("budget", "budgets")}
+    given = ", ".join(f"{name}={value!r}" for name, value in rest.items())
+    return "\n".join(f"vhmc.sample(target, {budget}, {given})" for budget in budgets)

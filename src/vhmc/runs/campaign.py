@@ -20,7 +20,7 @@ from vhmc.progress.watch import LOG
 from vhmc.runs.check import Check, check, choose
 from vhmc.runs.corrections import best_rung, exact_draws, importance_draws
 from vhmc.runs.frozen import Frozen, draw
-from vhmc.runs.judge import judge_run
+from vhmc.runs.judge import judge_corrected, judge_run
 from vhmc.runs.log_density import LogDensity
 from vhmc.runs.plan import Plan
 from vhmc.runs.posterior import Posterior
@@ -190,9 +190,8 @@ class Campaign:
         elif rung == "exact":
             number = min(self.shares.correcting, self._account.left)
             chains = self._settings.chains
-            drawn = exact_draws(
-                self._rng, learner, frozen, checked, number, chains
-            ).theta
+            made = exact_draws(self._rng, learner, frozen, checked, number, chains)
+            drawn, verdict = made.theta, judge_corrected(verdict, made)
         self._clock.lap("correcting")
         return self._posterior(best, drawn, rung, verdict)
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vhmc.diagnostics.effective_size import bulk_ess
 from vhmc.methods.learner import Learner
 from vhmc.runs.check import Check
 from vhmc.runs.delayed_acceptance import DelayedAcceptance
@@ -31,7 +32,8 @@ class Estimate(NamedTuple):
     """An expectation, its standard error and how it was estimated.
 
     kind: `draws` for the mean of the free draws, `control variate` for that mean
-        moved by what the importance weights say of its bias.
+        moved by what the importance weights say of its bias, `exact draws` for the
+        mean of those.
     """
 
     value: np.ndarray
@@ -117,6 +119,17 @@ def expect(
         error=np.sqrt(chance**2 + np.where(is_moved, noise**2, bias**2)),
         kind=np.where(is_moved, "control variate", "draws"),
     )
+
+
+def mean_of_chains(values: np.ndarray) -> Estimate:
+    """Means of exact draws.
+
+    values: shape (chain, draw, quantity).
+    """
+    ess = bulk_ess(values) if values.shape[1] >= 4 else np.ones(values.shape[-1])
+    error = values.std(axis=(0, 1)) / np.sqrt(np.maximum(ess, 1.0))
+    kind = np.full(error.shape, "exact draws")
+    return Estimate(values.mean(axis=(0, 1)), error, kind)
 
 
 def _shift(

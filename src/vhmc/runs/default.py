@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 from vhmc._arguments import path_or_none, whole
 from vhmc.core.residual import Charted
@@ -107,8 +108,24 @@ def sample(
         except Interrupted:
             posterior = campaign.cut_short()
         watch.end(outcome(posterior))
+    posterior.settings.update(_more_settings(budgets, warm_start, ledger))
     warn_if_bad(posterior)
     return posterior
+
+
+def _more_settings(
+    budgets: list[int],
+    warm_start: Posterior | LogDensity | str | Path | None,
+    ledger: str | None,
+) -> dict[str, Any]:
+    """What else it takes to make the run again."""
+    more: dict[str, Any] = {}
+    if len(budgets) > 1:
+        more |= {"budgets": list(budgets), "ledger": ledger}
+    if warm_start is not None:
+        is_file = isinstance(warm_start, str | Path)
+        more["warm_start"] = str(warm_start) if is_file else "another run"
+    return more
 
 
 def _refuse_floods(settings: Settings, dim: int) -> None:

@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
 from vhmc.methods.learner import AWAY
 from vhmc.methods.locate import Located
 from vhmc.methods.rounds import Rounds
 from vhmc.runs.check import Check
+from vhmc.runs.corrections import Exact
 from vhmc.runs.frozen import Frozen
 from vhmc.runs.schedule import LAST
-from vhmc.runs.verdict import Verdict, judge, mode_concerns
+from vhmc.runs.verdict import Verdict, judge, judge_exact, mode_concerns
 from vhmc.targets.target import Target
 
 
@@ -54,6 +56,7 @@ def judge_run(
     if located.has_mode:
         energies, is_finished = located.energies, located.is_finished
         concerns = mode_concerns(ends, energies, is_finished, thinned)
+        statistics["missed_modes"] = len(concerns)
         return judge(statistics, concerns)
     # Chains may sit in the neck of a funnel, where a surrogate does nearly well.
     status = "caution" if judge(statistics, []).status == "good" else "bad"
@@ -62,3 +65,20 @@ def judge_run(
         "hierarchical model; use its non-centred form"
     )
     return judge(statistics, [(status, message)])
+
+
+def judge_corrected(verdict: Verdict, exact: Exact) -> Verdict:
+    """Judge the draws of the exact rung by their own chains.
+
+    verdict: on the surrogate.
+    """
+    is_long = exact.theta.shape[1] >= 4
+    statistics = {
+        "exact_rhat": float(np.max(split_rhat(exact.theta))) if is_long else np.inf,
+        # Undefined where a coordinate does not move, which is as bad as can be.
+        "exact_ess": float(np.nan_to_num(np.min(bulk_ess(exact.theta))))
+        if is_long
+        else 0.0,
+        "exact_acceptance": exact.acceptance,
+    }
+    return judge_exact(verdict, statistics)

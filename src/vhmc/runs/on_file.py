@@ -14,7 +14,7 @@ from vhmc.ledger.file import LedgerError, LedgerFile, Round
 from vhmc.ledger.replay import ASIDE, Replay
 from vhmc.methods.learner import Learner, default_num_features
 from vhmc.runs.campaign import Settings, chart_of
-from vhmc.targets.account import Account
+from vhmc.targets.account import Account, RunFailure
 from vhmc.targets.guard import NO_DENSITY
 from vhmc.targets.space import in_words
 from vhmc.targets.target import Target
@@ -38,8 +38,13 @@ def opened(
     file = LedgerFile(path)
     try:
         budgets = _admitted(file, target, budget, settings)
-        _forget_outage(file)
+        if file.facts().get("failed"):
+            _forget_outage(file)
         yield Replay(file), budgets, lambda: file.note(finished=budgets[-1])
+    except (RunFailure, ValueError):
+        with contextlib.suppress(LedgerError):  # it may be why the run ends
+            file.note(failed=True)
+        raise
     finally:
         file.close()
 
@@ -88,16 +93,27 @@ def _admitted(
 
 
 def _forget_outage(file: LedgerFile) -> None:
-    """Set the last rounds aside if the model failed in them: it may be well again."""
+    """Set the rounds aside in which the model failed: it may be well again.
+
+    From the end back to the last in which it mostly answered, and that one as well if
+    it failed within it.
+    """
     number = 0
-    for entry in reversed(file.rounds()):
-        failed = (entry.reason != "") & (entry.reason != NO_DENSITY)
-        if entry.kind == "points" and failed.mean() > 0.5:
+    for entry in reversed([e for e in file.rounds() if e.kind not in ASIDE]):
+        share = np.mean(_failed(entry))
+        if share > 0.5 or (number and share):
             number += 1
-        elif entry.kind not in ASIDE:
+        if share <= 0.5:
             break
-    if number:
-        file.set_aside(number)
+    file.set_aside(number)
+    file.note(failed=False)
+
+
+def _failed(entry: Round) -> np.ndarray:
+    """Where the model had no answer; minus infinity is one."""
+    if entry.kind == "hessian":
+        return ~np.isfinite(entry.grad).all(axis=1)
+    return (entry.reason != "") & (entry.reason != NO_DENSITY)
 
 
 def _know_again(file: LedgerFile, target: Target) -> None:

@@ -16,7 +16,7 @@ from vhmc.report.cards import posterior_card
 from vhmc.report.facts import facts_of, save
 from vhmc.runs.arviz_export import to_arviz
 from vhmc.runs.check import Check
-from vhmc.runs.corrections import Estimate, expect
+from vhmc.runs.corrections import Estimate, expect, mean_of_chains
 from vhmc.runs.log_density import LogDensity
 from vhmc.runs.training import Trained
 from vhmc.runs.verdict import Verdict
@@ -108,10 +108,16 @@ class Posterior:
 
         function: from named draws, with two leading axes (chain, draw), to values of
             the same leading shape; all parameters, flat, unless given. The free draws
-            of the surrogate serve as a control variate for the checked ones.
+            of the surrogate serve as a control variate for the checked ones; exact
+            draws speak for themselves.
         """
-        if self.check is None or self.free is None:
+        if self.verdict is None:
             raise ValueError("only draws of vhmc.sample know how far they are off")
+        if self.check is None or self.free is None:
+            raise ValueError(
+                "none of these draws was checked: give a larger budget, or go on with "
+                "the run that was interrupted"
+            )
 
         def values(thetas: np.ndarray) -> np.ndarray:
             if function is None:
@@ -119,6 +125,8 @@ class Posterior:
             answer = np.asarray(function(self.parameters.expand(thetas)))
             return answer.reshape(*thetas.shape[:2], -1)
 
+        if self.correction == "exact":
+            return mean_of_chains(values(self.unconstrained))
         free = values(self.free)
         checked = values(self.check.theta[None])[0]
         ess = np.nanmin(bulk_ess(free)) if self.free.shape[1] >= 4 else 1.0

@@ -137,6 +137,22 @@ LIMITS = (
 )
 
 
+EXACT_LIMITS = (
+    Limit("exact_rhat", 1, 1.1, 1.3, "R-hat {value:.3g}: the exact chains disagree"),
+    Limit(
+        "exact_ess",
+        -1,
+        100.0,
+        20.0,
+        "the exact draws are worth {value:.0f} independent ones: raise the budget",
+    ),
+)
+ABOUT_SURROGATE = (
+    "the draws are corrected: their law is the posterior, and what follows is about "
+    "the surrogate, which makes their chains slow where it is wrong"
+)
+
+
 class Verdict(NamedTuple):
     """How far to trust the draws.
 
@@ -162,14 +178,7 @@ def judge(statistics: dict[str, Any], concerns: list[tuple[str, str]]) -> Verdic
     concerns: further doubts, each with the status it leads to.
     """
     found = [(RANKS.index(status), sentence) for status, sentence in concerns]
-    for limit in LIMITS:
-        if limit.name not in statistics:
-            continue
-        value = statistics[limit.name]
-        if not limit.sign * value <= limit.sign * limit.bad:
-            found.append((2, limit.sentence.format(value=value)))
-        elif not limit.sign * value <= limit.sign * limit.caution:
-            found.append((1, limit.sentence.format(value=value)))
+    found += exceeded(statistics, LIMITS)
     found.sort(key=lambda row: -row[0])
     rank = found[0][0] if found else 0
     reasons = [sentence for _, sentence in found]
@@ -179,6 +188,43 @@ def judge(statistics: dict[str, Any], concerns: list[tuple[str, str]]) -> Verdic
             "reparameterise"
         )
     return Verdict(RANKS[rank], tuple(reasons), statistics)
+
+
+def judge_exact(verdict: Verdict, statistics: dict[str, Any]) -> Verdict:
+    """Judge draws that delayed acceptance made.
+
+    Their law is the posterior whatever the surrogate: what speaks against it makes
+    their chains slow, and keeps them from what it leaves out, but is no error of
+    itself. A mode that no draw visited is.
+
+    verdict: on the surrogate.
+    statistics: of the exact chains.
+    """
+    found = exceeded(statistics, EXACT_LIMITS)
+    reasons = [sentence for _, sentence in sorted(found, key=lambda row: -row[0])]
+    rank = max((rank for rank, _ in found), default=0)
+    if verdict.reasons:
+        rank = max(rank, min(1, RANKS.index(verdict.status)))
+        reasons += [ABOUT_SURROGATE, *verdict.reasons]
+    if verdict.statistics.get("missed_modes"):
+        rank = max(rank, RANKS.index(verdict.status))
+    return Verdict(RANKS[rank], tuple(reasons), verdict.statistics | statistics)
+
+
+def exceeded(
+    statistics: dict[str, Any], limits: tuple[Limit, ...]
+) -> list[tuple[int, str]]:
+    """Rank and sentence of every limit that is not kept."""
+    found = []
+    for limit in limits:
+        if limit.name not in statistics:
+            continue
+        value = statistics[limit.name]
+        if not limit.sign * value <= limit.sign * limit.bad:
+            found.append((2, limit.sentence.format(value=value)))
+        elif not limit.sign * value <= limit.sign * limit.caution:
+            found.append((1, limit.sentence.format(value=value)))
+    return found
 
 
 def mode_concerns(

@@ -47,6 +47,12 @@ def _check_density(log_density: Callable[[Any], Any], parameters: Parameters) ->
             "log_density uses NumPy on its argument, which JAX cannot trace: use "
             "jax.numpy, or from_callable with a gradient of your own"
         ) from error
+    except jax.errors.JAXTypeError as error:
+        raise ValueError(
+            "log_density uses `if`, `while` or Python's math on its argument, which "
+            "JAX cannot trace: use jax.numpy (jnp.where for `if`), or from_callable "
+            "with a gradient of your own"
+        ) from error
     shape = getattr(answer, "shape", None)
     if shape is None:
         raise ValueError(

@@ -1,6 +1,7 @@
 """The user's names and values on one side, a flat free vector on the other."""
 
 import abc
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,9 +33,22 @@ class Space(abc.ABC):
         """Parameter that an entry of the free vector belongs to, and its place."""
         for name, size in zip(self.names, self.free_sizes, strict=True):
             if index < size:
-                return name if size == 1 else f"{name}[{index}]"
+                labels = self.labels(name, self.shapes[name])
+                # A simplex, say, has fewer free entries than entries.
+                return labels[index] if len(labels) == size else name
             index -= size
         raise IndexError("beyond the last parameter")
+
+    def labels(self, name: str, shape: tuple[int, ...]) -> list[str]:
+        """Names of the entries of a parameter, as ArviZ's tables have them."""
+        if not shape:
+            return [name]
+        dims = self.dims.get(name) or [""] * len(shape)
+        axes = [
+            [str(entry) for entry in self.coords.get(dim, range(size))]
+            for dim, size in zip(dims, shape, strict=True)
+        ]
+        return [f"{name}[{', '.join(place)}]" for place in itertools.product(*axes)]
 
     @abc.abstractmethod
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from vhmc._arguments import shown
 from vhmc.targets.extras import load
 from vhmc.targets.rows.likelihood import RowLikelihood
 from vhmc.targets.rows.memory import checked, chunked
-from vhmc.targets.rows.parquet import as_array
+from vhmc.targets.rows.parquet import as_array, kinds_of
 from vhmc.targets.rows.source import Source, Sums, add_up
 
 LOG = logging.getLogger("vhmc")
@@ -19,6 +20,12 @@ FEW = 16
 """Partial sums that are sent to the client as they are; more are added on workers."""
 ATTEMPTS = 3
 """Times that lost rows are sent again before the run ends."""
+PATIENCE = 60.0
+"""Seconds that a cluster may be without any worker before the run ends."""
+LOOK_EVERY = 5.0
+"""Seconds between two looks at the workers while a pass is under way."""
+CONNECTING = "10s"
+"""How long a scheduler may take to answer."""
 
 
 class LostRows(RuntimeError):
@@ -26,7 +33,7 @@ class LostRows(RuntimeError):
 
 
 class Shard:
-    """A part of the rows in the memory of a worker."""
+    """A part of the rows in the memory of a worker; it may be empty."""
 
     def __init__(self, likelihood: RowLikelihood, columns: Mapping[str, np.ndarray]):
         # XLA takes all cores of a machine for each of its processes unless it is told
@@ -34,10 +41,17 @@ class Shard:
         # way.
         os.environ.setdefault("NPROC", str(threads_of_worker()))
         self._likelihood = likelihood
-        self._chunks = chunked(checked(columns))
+        has_rows = any(len(column) for column in columns.values())
+        self._chunks = chunked(checked(columns)) if has_rows else []
 
-    def total(self, summand: str, thetas: np.ndarray) -> Sums:
+    def __sizeof__(self) -> int:
+        # Dask would take it for a few bytes, and move it about.
+        return sum(c.nbytes for chunk in self._chunks for c in chunk.values())
+
+    def total(self, summand: str, thetas: np.ndarray) -> Sums | None:
         """Sums over its rows, by as many threads as the worker has."""
+        if not self._chunks:
+            return None
         function = getattr(self._likelihood, summand)
         return add_up(function, thetas, self._chunks, threads_of_worker())
 
@@ -83,6 +97,8 @@ class Cluster(Source):
                         "Dask collection from files, or give arrays of this process"
                     ) from error
                 LOG.warning("rows were lost with their worker and are sent again")
+                self._shards = []  # the survivors need the room
+                self._wait_for_workers()
                 self._shards = self._send()
         raise LostRows(f"workers died {ATTEMPTS} times in a row during one pass")
 
@@ -95,9 +111,38 @@ class Cluster(Source):
         while len(parts) > FEW:
             groups = [parts[i : i + FEW] for i in range(0, len(parts), FEW)]
             parts = [submit(added, group, pure=False) for group in groups]
+        self._wait(parts)
         total = added(self._client.gather(parts))
         self._note_losses()
+        if total is None:
+            raise ValueError("the data have no rows")
         return total
+
+    def _wait(self, parts: list[Any]) -> None:
+        """Until they are done; a cluster without workers would wait for ever."""
+        from distributed import wait
+
+        alone_since: float | None = None
+        while True:
+            try:
+                wait(parts, timeout=LOOK_EVERY)
+                return
+            except TimeoutError:
+                self._note_losses()
+            if self._workers:
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > PATIENCE:
+                raise LostRows(f"the cluster has had no worker for {PATIENCE:.0f} s")
+
+    def _wait_for_workers(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise LostRows(
+                f"the cluster has had no worker for {PATIENCE:.0f} s"
+            ) from error
 
     def _note_losses(self) -> None:
         present = set(workers_of(self._client))
@@ -106,11 +151,12 @@ class Cluster(Source):
         self._workers = present
 
 
-def added(parts: Sequence[Sums]) -> Sums:
-    """Sums of sums, in order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = tuple(map(np.add, total, part))
+def added(parts: Sequence[Sums | None]) -> Sums | None:
+    """Sums of sums, in order; nothing of nothing."""
+    total: Sums | None = None
+    for part in parts:
+        if part is not None:
+            total = part if total is None else tuple(map(np.add, total, part))
     return total
 
 
@@ -118,15 +164,25 @@ def connected(client: Any) -> Any:
     """The user's client, or one for the address of a scheduler."""
     distributed = load("distributed", "client", "dask")
     if isinstance(client, str):
-        client = distributed.Client(client)
+        client = _client_at(distributed, client)
     if not isinstance(client, distributed.Client):
         raise ValueError(
             f"client must be a Dask client or the address of a scheduler, got "
             f"{shown(client)}"
         )
     if not workers_of(client):
-        raise ValueError("the Dask cluster has no workers")
+        raise ValueError("the Dask cluster has no workers: start some, then try again")
     return client
+
+
+def _client_at(distributed: Any, address: str) -> Any:
+    try:
+        return distributed.Client(address, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {address}: is it running, and is the "
+            "address right?"
+        ) from error
 
 
 def workers_of(client: Any) -> list[str]:
@@ -152,7 +208,8 @@ def from_memory(
             shards.append(client.submit(Shard, likelihood, held, pure=False))
         return shards
 
-    num_shards = len(workers_of(client))
+    most = len(next(iter(columns.values())))
+    num_shards = min(len(workers_of(client)), most)
     return Cluster(client, send, can_rebuild=True)
 
 
@@ -162,6 +219,7 @@ def from_parquet(
     """Row groups of files that every worker can read, a part to each."""
     import pyarrow.parquet
 
+    kinds = kinds_of(files[0], columns)
     groups = [
         (file, number)
         for file in files
@@ -175,7 +233,7 @@ def from_parquet(
                 _read_groups,
                 likelihood,
                 [groups[i] for i in part],
-                list(columns),
+                kinds,
                 pure=False,
             )
             for part in parts
@@ -186,13 +244,17 @@ def from_parquet(
 
 
 def _read_groups(
-    likelihood: RowLikelihood, groups: Sequence[tuple[str, int]], columns: list[str]
+    likelihood: RowLikelihood, groups: Sequence[tuple[str, int]], kinds: Any
 ) -> Shard:
     import pyarrow
     import pyarrow.parquet
 
+    columns = kinds.names
     tables = [
-        pyarrow.parquet.ParquetFile(file).read_row_group(number, columns=columns)
+        pyarrow.parquet.ParquetFile(file)
+        .read_row_group(number, columns=columns)
+        .select(columns)
+        .cast(kinds)
         for file, number in groups
     ]
     table = pyarrow.concat_tables(tables)

@@ -1,5 +1,6 @@
 """Models whose likelihood is a sum over the rows of a tall table."""
 
+import logging
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,12 +11,15 @@ import numpy as np
 from vhmc.core.transforms import AbstractConstraint
 from vhmc.targets.batches import batched, padded
 from vhmc.targets.extras import load
+from vhmc.targets.guard import Guarded
 from vhmc.targets.host import HostTarget
 from vhmc.targets.parameters import Parameters
 from vhmc.targets.rows import cluster, collection, memory, parquet, table
 from vhmc.targets.rows.likelihood import RowLikelihood
 from vhmc.targets.rows.source import Source, rows_of_a_chunk
 from vhmc.targets.target import Answers, Target
+
+LOG = logging.getLogger("vhmc")
 
 
 def from_rows(
@@ -42,7 +46,8 @@ def from_rows(
     init, constraints: as in `from_jax`.
     client: a Dask client, or the address of a scheduler: the rows are then shared out
         among its workers and stay there. Without one no cluster is needed, and none is
-        started.
+        started: a Dask collection is then computed anew at every pass, a partition at
+        a time, unless this process has a client already.
     """
     parameters = Parameters(init, constraints or {})
     for name, function in (
@@ -52,10 +57,16 @@ def from_rows(
         if not callable(function):
             raise ValueError(f"{name} must be a function")
     likelihood = RowLikelihood(log_likelihood, parameters)
-    connection = None if client is None else cluster.connected(client)
-    source = _source(likelihood, parameters.start, data, connection)
-    if connection is not None and connection is not client:
-        weakref.finalize(source, connection.close)  # ours: it ends with the target
+    connection: Any = None if client is None else cluster.connected(client)
+    is_ours = connection is not None and connection is not client
+    try:
+        source = _source(likelihood, parameters.start, data, connection)
+    except Exception:
+        if is_ours:
+            connection.close()
+        raise
+    if is_ours:
+        weakref.finalize(source, connection.close)  # it ends with the target
     return RowsTarget(source, parameters, log_prior)
 
 
@@ -68,10 +79,13 @@ def _source(
     if collection.is_dask(data):
         load("distributed", "a Dask collection", "dask")
         client = collection.current_client() if client is None else client
-        parts, some = collection.partitions(data)
+        some = collection.first_rows(data)
         names = table.asked_columns(likelihood, start, some)
-        chosen = [collection.only(part, names) for part in parts]
-        return cluster.from_collection(likelihood, client, chosen)
+        parts = collection.partitions(data, names)
+        if client is not None:
+            return cluster.from_collection(likelihood, client, parts)
+        number = rows_of_a_chunk([some[name] for name in names])
+        return collection.Streamed(likelihood, parts, number)
     columns = table.as_columns(data)
     if columns is None:
         raise table.refuse(data)
@@ -89,6 +103,7 @@ def _files(
     load("pyarrow", "data in Parquet files", "parquet")
     some = parquet.first_rows(files[0])
     names = table.asked_columns(likelihood, start, some)
+    parquet.check_columns(files, names)
     if client is not None:
         return cluster.from_parquet(likelihood, client, files, names)
     number = rows_of_a_chunk([some[name] for name in names])
@@ -125,8 +140,11 @@ class RowsTarget(HostTarget):
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Second derivatives by autodiff in one pass, counted as `dim` calls."""
         self.charge(self.dim)
-        (total,) = self._source.total("hessians", theta[None])
-        return -(total[0] + np.asarray(self._prior_hessian(theta)))
+        total, reason = Guarded(self._source.total)("hessians", theta[None])
+        if reason:
+            LOG.warning("the curvature is not known: %s", reason)
+            return np.full((self.dim, self.dim), np.nan)
+        return -(total[0][0] + np.asarray(self._prior_hessian(theta)))
 
     @property
     def hessian_price(self) -> int:

@@ -54,7 +54,10 @@ def parquet_files(path: Path) -> list[str]:
 
 
 def first_rows(file: str) -> dict[str, np.ndarray]:
-    """A row of zeros for each column of numbers, from the file's head alone."""
+    """A row of zeros for each column of numbers, from the file's head.
+
+    Where lists may differ in length the first of them says how long they are.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -64,10 +67,49 @@ def first_rows(file: str) -> dict[str, np.ndarray]:
         kind, shape = field.type, ()
         if pyarrow.types.is_fixed_size_list(kind):
             kind, shape = kind.value_type, (kind.list_size,)
+        elif _is_list(kind):
+            kind, shape = kind.value_type, (_first_length(file, field.name),)
         is_number = pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)
         if is_number or pyarrow.types.is_boolean(kind):
             rows[field.name] = np.zeros((1, *shape), dtype=kind.to_pandas_dtype())
     return rows
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow
+
+    return pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind)
+
+
+def _first_length(file: str, name: str) -> int:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(file) as opened:
+        for batch in opened.iter_batches(1, columns=[name]):
+            return len(batch[name][0] or ())
+    return 0
+
+
+def check_columns(files: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse files that have not all columns of the first."""
+    import pyarrow.parquet
+
+    for file in files:
+        missing = set(columns) - set(pyarrow.parquet.read_schema(file).names)
+        if missing:
+            raise ValueError(
+                f"{file} has no column {', '.join(sorted(missing))}, which the other "
+                "files have"
+            )
+
+
+def kinds_of(file: str, columns: Sequence[str]) -> Any:
+    """Types of columns: those of one file are asked of all others."""
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = pyarrow.parquet.read_schema(file)
+    return pyarrow.schema([(name, schema.field(name).type) for name in columns])
 
 
 def read(
@@ -77,13 +119,13 @@ def read(
     import pyarrow
     import pyarrow.parquet
 
-    rest = None
+    rest, kinds = None, kinds_of(files[0], columns)
     for name in files:
         # In pages: a row group may be larger than what memory is to hold.
         options = {"pre_buffer": False, "buffer_size": BUFFER_BYTES}
         with pyarrow.parquet.ParquetFile(name, **options) as file:
             for batch in file.iter_batches(num_rows, columns=list(columns)):
-                table = pyarrow.Table.from_batches([batch])
+                table = pyarrow.Table.from_batches([batch]).select(columns).cast(kinds)
                 rest = table if rest is None else pyarrow.concat_tables([rest, table])
                 while len(rest) >= num_rows:
                     yield _arrays(rest.slice(0, num_rows), name)
@@ -100,13 +142,17 @@ def as_array(column: Any, name: str, file: str) -> np.ndarray:
     """A column of numbers, or of lists of numbers of one length."""
     import pyarrow
 
-    if column.null_count:
-        raise ValueError(f"column {name} of {file} has missing values")
     array = column.combine_chunks()
-    if pyarrow.types.is_fixed_size_list(array.type):
-        size = array.type.list_size
-        return array.flatten().to_numpy(zero_copy_only=False).reshape(-1, size)
-    return array.to_numpy(zero_copy_only=False)
+    is_fixed = pyarrow.types.is_fixed_size_list(array.type)
+    values = array.flatten() if is_fixed or _is_list(array.type) else array
+    if column.null_count or values.null_count:
+        raise ValueError(f"column {name} of {file} has missing values")
+    numbers = values.to_numpy(zero_copy_only=False)
+    if values is array:
+        return numbers
+    if not is_fixed and len(array) and np.ptp(array.value_lengths().to_numpy()):
+        raise ValueError(f"column {name} of {file} has lists of different lengths")
+    return numbers.reshape(len(array), -1)
 
 
 def ahead(chunks: Iterable[Any], depth: int = AHEAD) -> Iterator[Any]:

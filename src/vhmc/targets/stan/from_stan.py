@@ -66,9 +66,10 @@ class StanSpace(Space):
         self.dims, self.coords = {}, {}
 
     def label(self, index: int) -> str:
-        """Parameter and place as Stan counts them."""
+        """Parameter and place, from zero on as ArviZ's tables have it."""
         name, *places = self._model.free_names()[index].split(".")
-        return f"{name}[{','.join(places)}]" if places else name
+        inside = ", ".join(str(int(place) - 1) for place in places)
+        return f"{name}[{inside}]" if places else name
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Parameters in their supports."""
