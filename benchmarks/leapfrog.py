@@ -5,7 +5,10 @@ r"""A leapfrog step on the network against the matrix products it is made of.
 Both are loops of 200 steps in one compiled program, measured in turn in one process;
 the median of the ratios is printed. The limit is a step that does nothing but
 $X W^\top$, the logistic function of it, and the product with $W$: what the slopes of
-$K$ points cannot do without.
+$K$ points cannot do without. `mixed` has nodes in 32 bits and sums in 64.
+
+Then 250 draws of the frozen phase with all chains in one program, and with half of them
+in each of two programs beside each other, as it is done.
 """
 
 import time
@@ -19,6 +22,8 @@ import vhmc
 from vhmc.core.bases import Additive, softplus
 from vhmc.core.hmc import HMCState, leapfrog
 from vhmc.core.residual import Residual
+from vhmc.methods.side_by_side import side_by_side
+from vhmc.runs.frozen import draw_block
 
 SHAPES = (16, 2000, 51), (8, 300, 10)
 STEPS, REPEATS = 200, 25
@@ -53,25 +58,46 @@ def seconds(function, *arguments):
 
 
 class InSingle(eqx.Module):
-    """The network in 32 bits; positions, momenta and all else in 64."""
+    """The network in 32 bits; positions, momenta and all else in 64.
+
+    sums_in_double: whether its sums over nodes are in 64 bits all the same.
+    """
 
     residual: Residual
+    sums_in_double: bool = eqx.field(static=True)
 
     def __call__(self, x):
         """Energy at `x`."""
         residual = self.residual
-        single = jax.tree.map(lambda leaf: leaf.astype("float32"), residual)
-        network = single.weights @ single.basis.features(x.astype("float32"))
-        bare = eqx.tree_at(lambda r: r.weights, residual, jnp.zeros(0))
         empty = eqx.tree_at(
-            lambda r: (r.basis.directions, r.basis.offsets),
-            bare,
-            (jnp.zeros((0, len(x))), jnp.zeros(0)),
+            lambda r: (r.weights, r.basis.directions, r.basis.offsets),
+            residual,
+            (jnp.zeros(0), jnp.zeros((0, len(x))), jnp.zeros(0)),
         )
-        return empty(x) + network
+        basis, weights = residual.basis, residual.weights
+        dtype = "float64" if self.sums_in_double else "float32"
+        directions, offsets = (
+            part.astype("float32") for part in (basis.directions, basis.offsets)
+        )
+
+        @jax.custom_jvp
+        def network(x):
+            inputs = directions @ x.astype("float32") + offsets
+            outputs = basis.activation(inputs).astype(dtype)
+            return (weights.astype(dtype) @ outputs).astype("float64")
+
+        @network.defjvp
+        def slope(points, tangents):
+            (x,), (tangent,) = points, tangents
+            inputs = directions @ x.astype("float32") + offsets
+            slopes = jax.vmap(jax.grad(basis.activation))(inputs).astype(dtype)
+            force = (slopes * weights.astype(dtype)) @ basis.directions.astype(dtype)
+            return network(x), force.astype("float64") @ tangent
+
+        return empty(x) + network(x)
 
 
-def residual_of(rng, s, d, activation, dtype):
+def residual_of(rng, s, d, activation, numbers):
     """A network of random nodes."""
     basis = Additive(
         jnp.asarray(rng.standard_normal((s, d))),
@@ -80,19 +106,43 @@ def residual_of(rng, s, d, activation, dtype):
     )
     weights = jnp.asarray(rng.standard_normal(s) / s)
     residual = Residual(basis, weights, jnp.asarray(10.0), jnp.asarray(3.0))
-    return residual if dtype == jnp.float64 else InSingle(residual)
+    if numbers == "float64":
+        return residual
+    return InSingle(residual, sums_in_double=numbers == "mixed")
+
+
+def on_cores(rng, k, s, d):
+    """Milliseconds of a block of draws, in one program and in two."""
+    residual = residual_of(rng, s, d, softplus, "float64")
+    x = rng.standard_normal((k, d))
+    keys = [jax.random.key(i) for i in range(2)]
+
+    def program(key, x):
+        return draw_block(key, x, residual, 0.3, 8, 1, 250)
+
+    def median(some):
+        times = [seconds(side_by_side, program, some, x) for _ in range(8)][1:]
+        return 1e3 * float(np.median(times))
+
+    one, two = median(keys[:1]), median(keys)
+    print(
+        f"K {k:2} s {s:4} d {d:2} 250 draws: {one:.0f} ms in one program, {two:.0f} in "
+        f"two, ratio {two / one:.2f}",
+        flush=True,
+    )
 
 
 def main():
     """Print microseconds a step, and the ratio."""
     rng = np.random.default_rng(0)
     for k, s, d in SHAPES:
+        on_cores(rng, k, s, d)
         x = jnp.asarray(rng.standard_normal((k, d)))
         directions = jnp.asarray(rng.standard_normal((s, d)))
         weights = jnp.asarray(rng.standard_normal(s) / s)
         for name, activation in ACTIVATIONS.items():
-            for dtype in (jnp.float64, jnp.float32):
-                residual = residual_of(rng, s, d, activation, dtype)
+            for numbers in ("float64", "mixed", "float32"):
+                residual = residual_of(rng, s, d, activation, numbers)
                 pairs = []
                 for i in range(REPEATS):
                     pair = (
@@ -105,7 +155,7 @@ def main():
                 ratio = np.median(pairs[:, 0] / pairs[:, 1])
                 step, least = np.median(pairs, axis=0)
                 print(
-                    f"K {k:2} s {s:4} d {d:2} {name:8} {jnp.dtype(dtype).name}: "
+                    f"K {k:2} s {s:4} d {d:2} {name:8} {numbers}: "
                     f"{step:7.1f} us a step, limit {least:7.1f}, ratio {ratio:.2f}",
                     flush=True,
                 )

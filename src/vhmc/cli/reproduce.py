@@ -100,8 +100,13 @@ def reproduce_all(
     out: Out = None, quick: Quick = False, full: Full = False, seed: Seed = 0
 ) -> None:
     """All four, each in a folder of its own, and one page for all."""
+    from vhmc.baselines.load_blackjax import load_blackjax
     from vhmc.experiments.page import write_page
 
+    try:
+        load_blackjax()  # which the second needs, after minutes of the first
+    except ModuleNotFoundError as error:
+        fail(error)
     root = out or Path("vhmc-results") / ("all-quick" if quick else "all")
     stories = [
         _reproduce(name, root / name, {"seed": seed}, quick=quick, full=full)
