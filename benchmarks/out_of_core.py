@@ -27,7 +27,7 @@ from vhmc.targets.rows import parquet
 DIM = 24
 ROW_GROUP = 128 * 2**20 // (8 * (DIM + 1))
 GROUPS_OF_A_FILE = 8
-BUDGET = 300
+BUDGET = 150
 
 
 def write(folder, gigabytes):

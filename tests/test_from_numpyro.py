@@ -49,7 +49,7 @@ def test_plates_are_dims():
     assert space.dims["total"] == ["outer", "inner"]
     assert space.dims["shares"] == ["shares_dim_0"]
     assert space.label(0) == "scale"
-    assert space.label(space.dim - 1) == "rows[23]"
+    assert space.label(space.dim - 1) == "rows[1, 2, 3]"
 
 
 def test_no_density_is_computed_to_make_a_target():

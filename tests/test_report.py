@@ -25,7 +25,7 @@ def posterior():
     target = vhmc.from_jax(
         log_density, {NASTY: np.zeros(25), "scale": 1.0}, {"scale": vhmc.positive}
     )
-    return vhmc.sample(target, 400, draws=200, seed=0, progress=False)
+    return vhmc.sample(target, 400, draws=200, num_features=100, seed=0, progress=False)
 
 
 @pytest.fixture(scope="module")

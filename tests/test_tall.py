@@ -80,7 +80,7 @@ def test_a_race_from_end_to_end(tmp_path):
             "problems are a9a, nycflights, covtype and simulated-",
         ),
         (["--methods", "gibbs"], "methods are vhmc, blackjax-nuts"),
-        (["--limit", "0"], "limit must be positive"),
+        (["--limit", "0"], "limit and times must be positive"),
     ],
 )
 def test_bad_input_is_one_line(options, message):

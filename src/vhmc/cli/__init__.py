@@ -61,5 +61,5 @@ def main() -> None:
     except Exception as error:  # a full disk, or a defect of ours: still one line
         if is_debugging():
             raise
-        complain(f"{type(error).__name__}: {error} (vhmc --debug shows where)")
+        complain(f"{type(error).__name__}: {error}", "vhmc --debug shows where")
         sys.exit(DEFECT)

@@ -26,12 +26,16 @@ def fail(error: Any, code: int = 2) -> NoReturn:
     raise typer.Exit(code)
 
 
-def complain(error: Any) -> None:
-    """One line on standard error; of a long message the first and the last."""
+def complain(error: Any, hint: str = "") -> None:
+    """One line on standard error; of a long message the first and the last.
+
+    hint: what to do to learn more.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
     if len(lines) > 1:
-        text = f"{text} ... {lines[-1]} (vhmc --debug shows all)"
+        text, hint = f"{text} ... {lines[-1]}", "vhmc --debug shows all"
+    text += f" ({hint})" if hint else ""
     Console(stderr=True).print(
         f"vhmc: {text}", style="red", soft_wrap=True, markup=False, highlight=False
     )

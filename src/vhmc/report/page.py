@@ -26,7 +26,11 @@ NEXT = {
     "bad": "Raise the budget, reparameterise, or ask for correction='exact'.",
     "": "vhmc.sample checks its draws.",
 }
-NEXT_EXACT = {**NEXT, "caution": "", "bad": "A larger budget makes more draws."}
+NEXT_EXACT = {
+    **NEXT,
+    "caution": "A larger budget makes more of them.",
+    "bad": "A larger budget, or another parameterisation, makes a better surrogate.",
+}
 EXACT = (
     "The draws are corrected: their law is the posterior whatever the surrogate. What "
     "speaks against it makes their chains slow, which ESS and R-hat show."

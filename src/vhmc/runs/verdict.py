@@ -148,8 +148,8 @@ EXACT_LIMITS = (
     ),
 )
 ABOUT_SURROGATE = (
-    "the draws are corrected: their law is the posterior, and what follows is about "
-    "the surrogate, which makes their chains slow where it is wrong"
+    "the draws are corrected, but what follows of the surrogate makes their chains "
+    "slow: they may not have been everywhere"
 )
 
 
@@ -193,9 +193,9 @@ def judge(statistics: dict[str, Any], concerns: list[tuple[str, str]]) -> Verdic
 def judge_exact(verdict: Verdict, statistics: dict[str, Any]) -> Verdict:
     """Judge draws that delayed acceptance made.
 
-    Their law is the posterior whatever the surrogate: what speaks against it makes
-    their chains slow, and keeps them from what it leaves out, but is no error of
-    itself. A mode that no draw visited is.
+    Their law is the posterior whatever the surrogate: small errors of it are no reason
+    for caution any more. But chains on a bad one do not get to what it leaves out in
+    any time that their own statistics would notice, nor to a mode that no draw visited.
 
     verdict: on the surrogate.
     statistics: of the exact chains.
@@ -203,11 +203,10 @@ def judge_exact(verdict: Verdict, statistics: dict[str, Any]) -> Verdict:
     found = exceeded(statistics, EXACT_LIMITS)
     reasons = [sentence for _, sentence in sorted(found, key=lambda row: -row[0])]
     rank = max((rank for rank, _ in found), default=0)
-    if verdict.reasons:
-        rank = max(rank, min(1, RANKS.index(verdict.status)))
-        reasons += [ABOUT_SURROGATE, *verdict.reasons]
-    if verdict.statistics.get("missed_modes"):
+    if verdict.status == "bad" or verdict.statistics.get("missed_modes"):
         rank = max(rank, RANKS.index(verdict.status))
+    if rank and verdict.reasons:
+        reasons += [ABOUT_SURROGATE, *verdict.reasons]
     return Verdict(RANKS[rank], tuple(reasons), verdict.statistics | statistics)
 
 

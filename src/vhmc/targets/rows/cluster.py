@@ -84,12 +84,16 @@ class Cluster(Source):
     def total(self, summand: str, thetas: np.ndarray) -> Sums:
         """One task a shard; the points go out with it."""
         from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
+        from distributed.client import FutureCancelledError, FuturesCancelledError
 
         for _ in range(ATTEMPTS):
             try:
                 return self._attempt(summand, thetas)
-            except (FutureCancelledError, KilledWorker) as error:
+            except (
+                FutureCancelledError,
+                FuturesCancelledError,
+                KilledWorker,
+            ) as error:
                 self._note_losses()
                 if not self._can_rebuild:
                     raise LostRows(

@@ -18,12 +18,8 @@ def asked_columns(
     columns: shapes and types of a few rows.
     """
     names = list(columns)
-
-    def trace(theta: Any, *rows: Any) -> Any:
-        return likelihood(theta, dict(zip(names, rows, strict=True)))
-
     try:
-        program = jax.make_jaxpr(trace)(start, *columns.values()).jaxpr
+        program = _traced(likelihood, start, columns)
     except KeyError as error:
         if error.args and error.args[0] in names:
             raise
@@ -39,7 +35,22 @@ def asked_columns(
     ]
     if not asked:
         raise ValueError("log_likelihood uses none of the data's columns")
+    try:
+        _traced(likelihood, start, {name: columns[name] for name in asked})
+    except (KeyError, TypeError, ValueError):  # it wants to see the others as well
+        return names
     return asked
+
+
+def _traced(
+    likelihood: Callable[[Any, Any], Any], start: np.ndarray, columns: Mapping[str, Any]
+) -> Any:
+    """The program, with the parameters and then the columns as its inputs."""
+
+    def trace(theta: Any, *rows: Any) -> Any:
+        return likelihood(theta, dict(zip(columns, rows, strict=True)))
+
+    return jax.make_jaxpr(trace)(start, *columns.values()).jaxpr
 
 
 def as_columns(data: Any) -> dict[str, Any] | None:
