@@ -168,6 +168,7 @@ def test_a_model_that_fails_everywhere_is_one_sentence():
     assert target.num_evaluations <= 8
 
 
+@pytest.mark.slow
 def test_the_papers_sampler_goes_on_after_a_failure():
     calls = 0
 

@@ -52,6 +52,7 @@ def agrees(posterior, draws):
     return (np.abs(one - other) < LIMIT * np.hypot(error, other_error)).all()
 
 
+@pytest.mark.slow
 def test_blackjax_samples_it(posterior):
     nuts = blackjax.nuts(posterior.surrogate, 0.5, np.array([0.4, 0.2]))
     step = jax.jit(nuts.step)

@@ -52,6 +52,7 @@ def test_the_frozen_chain_has_the_surrogate_as_equilibrium(seed):
     assert standard_errors_of_moments(run.theta, log_q, BOX).max() < LIMIT
 
 
+@pytest.mark.slow
 def test_weights_are_recovered_when_the_target_is_in_the_family():
     """Theorem consistency: the posterior is a network, and its nodes are given."""
     angles = jnp.arange(6) * jnp.pi / 3  # all round, so that exp(-z) is normalisable
@@ -256,6 +257,7 @@ def test_a_ridge_that_swamps_the_gradients_is_a_warning():
     assert "of the training gradients unexplained" in told
 
 
+@pytest.mark.slow
 def test_the_step_search_knows_the_mass():
     target = vhmc.from_jax(lambda x: -0.5 * x @ x / 1e-8, 1e-4 * jnp.ones(3))
     mass = vhmc.mass_from_covariance(1e-8 * jnp.eye(3))
