@@ -83,8 +83,9 @@ def parameter(values: np.ndarray) -> Picture:
     values: shape (chain, draw).
     """
     # Laid out by hand: with dozens of parameters an engine takes most of the time.
-    figure = _figure(7.6, 1.9, layout=None)
-    figure.subplots_adjust(0.02, 0.26, 0.99, 0.97, 0.2)
+    figure = _figure(7.6, 2.0, layout=None)
+    # Above there is room for a power of ten, to the left for a number.
+    figure.subplots_adjust(0.04, 0.25, 0.99, 0.9, 0.22)
     marginal, trace, rank = figure.subplots(1, 3)
     values = np.where(np.isfinite(values), values, np.nan)
     if np.isnan(values).all():
