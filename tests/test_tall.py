@@ -49,7 +49,7 @@ def test_the_real_data_are_there(name):
     shapes = {
         "a9a": (32_561, 51),
         "nycflights": (325_724, 43),
-        "covtype": (581_012, 47),
+        "covtype": (581_012, 48),
     }
     assert problem.x.shape == shapes[name]
     assert problem.note.startswith("real")
