@@ -204,9 +204,13 @@ def test_a_posterior_without_python(model_folder):
         (["model.py:argless", "--init", "init.json"], "is made a target in the file"),
     ],
 )
-def test_bad_models_get_one_line_and_leave_nothing(model_folder, arguments, message):
-    done = call("sample", *arguments, folder=model_folder)
-    assert done.returncode == 2
+def test_bad_models_get_one_line_and_leave_nothing(
+    model_folder, arguments, message, monkeypatch
+):
+    monkeypatch.chdir(model_folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # it finds what lies beside it
+    done = CliRunner().invoke(cli.app, ["sample", *arguments])
+    assert done.exit_code == 2
     assert message in done.stderr and done.stderr.count("\n") == 1
     assert not (model_folder / "vhmc-run").exists()
 

@@ -17,6 +17,8 @@ PAGES = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if (blocks := re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 }
+SLOW = "docs/models.md", "docs/tall.md"
+"""A cluster, and one model of each kind, which other tests run as well."""
 
 
 def test_pages_with_code_are_found():
@@ -28,7 +30,7 @@ def test_pages_with_code_are_found():
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow) if page == "docs/tall.md" else page
+        pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page
         for page in PAGES
     ],
 )

@@ -75,6 +75,7 @@ class TestODE:
             assert rise / (2 * step[i]) == pytest.approx(grad[i], rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 class TestUMBridge:
     def test_rod(self, capsys):
         module, posterior, said = run("umbridge_rod", capsys)
