@@ -125,7 +125,7 @@ def on_workers(constants):
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.ERROR,
             ) as cluster,
             Client(cluster) as client,

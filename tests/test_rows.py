@@ -298,8 +298,7 @@ def cluster():
             n_workers=2,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # None would be 8787, whoever has it
         ) as made,
         Client(made) as client,
     ):

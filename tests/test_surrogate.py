@@ -1,16 +1,16 @@
 """The fitted surrogate on its own: for other samplers, and for the next run."""
 
-import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import nutpie
 import pytest
-from nutpie.compiled_pyfunc import from_pyfunc
 
 import vhmc
 from tests.chance import LIMIT
+from vhmc.baselines.load_blackjax import load_blackjax
+
+blackjax = load_blackjax()  # quietly: it imports ArviZ
 
 
 def skewed_target(shift=0.0):
@@ -78,6 +78,9 @@ def test_numpyro_samples_it(posterior):
 
 @pytest.mark.slow
 def test_nutpie_samples_it(posterior):
+    import nutpie
+    from nutpie.compiled_pyfunc import from_pyfunc
+
     compiled = from_pyfunc(
         2,
         lambda: posterior.surrogate.value_and_grad,
