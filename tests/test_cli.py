@@ -1,4 +1,7 @@
-"""The command, as its user meets it: in a process of its own."""
+"""The command, as its user meets it: in a process of its own, or in this one.
+
+A process imports JAX for seconds; what is refused at once is asked for here.
+"""
 
 import os
 import subprocess
@@ -27,15 +30,25 @@ def call(*arguments: str, folder: Path | None = None) -> subprocess.CompletedPro
     )
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Calls of the command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # models beside it are found
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return lambda *arguments: CliRunner().invoke(cli.app, list(arguments))
+
+
 def test_version():
     done = call("--version")
     assert done.returncode == 0
     assert done.stdout.strip() == vhmc.__version__
 
 
-def test_help_names_the_experiments():
-    assert "reproduce" in call("--help").stdout
-    shown = call("reproduce", "--help").stdout
+def test_help_names_the_experiments(here):
+    assert "reproduce" in here("--help").stdout
+    shown = here("reproduce", "--help").stdout
     assert all(
         name in shown for name in ("beta-binomial", "probit", "logistic", "ica", "all")
     )
@@ -67,35 +80,35 @@ def test_a_small_experiment_from_end_to_end(tmp_path):
         (["--out", __file__], "File exists"),
     ],
 )
-def test_bad_input_gets_one_line_and_a_non_zero_exit(arguments, message, tmp_path):
-    done = call("reproduce", "beta-binomial", *arguments, folder=tmp_path)
-    assert done.returncode == 2
+def test_bad_input_gets_one_line_and_a_non_zero_exit(arguments, message, here):
+    done = here("reproduce", "beta-binomial", *arguments)
+    assert done.exit_code == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_an_unknown_experiment_is_refused():
-    done = call("reproduce", "alchemy")
-    assert done.returncode == 2
+def test_an_unknown_experiment_is_refused(here):
+    done = here("reproduce", "alchemy")
+    assert done.exit_code == 2
     assert "alchemy" in done.stderr
 
 
-def test_a_ledger_is_shown(tmp_path):
+def test_a_ledger_is_shown(tmp_path, here):
     target = vhmc.from_callable(lambda t: (-0.5 * t @ t, -t), 2, names=["a", "b"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         posterior = vhmc.sample(
             target, 60, draws=20, chains=2, ledger=tmp_path / "run.vhmc"
         )
-    done = call("ledger", "show", "run.vhmc", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = here("ledger", "show", "run.vhmc")
+    assert done.exit_code == 0, done.stderr
     assert "parameters a, b; dimension 2" in done.stdout
     assert "budget 60 calls; finished" in done.stdout
     for phase, calls in posterior.costs.items():
         (line,) = (line for line in done.stdout.splitlines() if f" {phase} " in line)
         assert f" {calls} " in line
-    missing = call("ledger", "show", "no.vhmc", folder=tmp_path)
-    assert missing.returncode == 2
+    missing = here("ledger", "show", "no.vhmc")
+    assert missing.exit_code == 2
     assert missing.stderr.strip() == "vhmc: there is no ledger no.vhmc"
 
 
@@ -205,11 +218,9 @@ def test_a_posterior_without_python(model_folder):
     ],
 )
 def test_bad_models_get_one_line_and_leave_nothing(
-    model_folder, arguments, message, monkeypatch
+    model_folder, arguments, message, here
 ):
-    monkeypatch.chdir(model_folder)
-    monkeypatch.setattr(sys, "path", list(sys.path))  # it finds what lies beside it
-    done = CliRunner().invoke(cli.app, ["sample", *arguments])
+    done = here("sample", *arguments)
     assert done.exit_code == 2
     assert message in done.stderr and done.stderr.count("\n") == 1
     assert not (model_folder / "vhmc-run").exists()
@@ -224,13 +235,13 @@ def test_a_model_that_fails_gets_a_line_and_a_traceback_for_who_asks(model_folde
     assert done.returncode == 1 and "Traceback" in done.stderr
 
 
-def test_something_that_is_no_run_has_no_report(model_folder):
+def test_something_that_is_no_run_has_no_report(model_folder, here):
     for name, message in (
         ("nowhere", "there is no run at nowhere"),
         ("init.json", "init.json is not a run that vhmc saved"),
     ):
-        done = call("report", name, folder=model_folder)
-        assert done.returncode == 2 and message in done.stderr
+        done = here("report", name)
+        assert done.exit_code == 2 and message in done.stderr
 
 
 def test_the_demo(tmp_path):
@@ -241,16 +252,16 @@ def test_the_demo(tmp_path):
     assert "<strong>good</strong>" in text
 
 
-def test_a_demo_with_too_small_a_budget_gets_a_line(tmp_path):
-    done = call("demo", "--budget", "5", folder=tmp_path)
-    assert done.returncode == 2
+def test_a_demo_with_too_small_a_budget_gets_a_line(tmp_path, here):
+    done = here("demo", "--budget", "5")
+    assert done.exit_code == 2
     assert done.stderr.endswith(
         "budget must be at least 20 calls of the model, got 5\n"
     )
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "taken").touch()
-    done = call("demo", "--out", "taken", folder=tmp_path)
-    assert done.returncode == 2
+    done = here("demo", "--out", "taken")
+    assert done.exit_code == 2
     assert "File exists" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -258,10 +269,9 @@ def test_a_demo_with_too_small_a_budget_gets_a_line(tmp_path):
     "command",
     ["demo", "sample", "report", "ledger show", "bench tall", "reproduce probit"],
 )
-def test_help_has_an_example(command):
-    assert (
-        f"vhmc {command} " in call(*command.split(), "--help").stdout.split("\n", 1)[1]
-    )
+def test_help_has_an_example(command, here):
+    shown = here(*command.split(), "--help").stdout
+    assert f"vhmc {command} " in shown.split("\n\n", 2)[2]
 
 
 def test_shells_can_complete():

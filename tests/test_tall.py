@@ -4,8 +4,10 @@ import csv
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tests.test_cli import call
+from vhmc import cli
 from vhmc.bench.tall import problems
 from vhmc.bench.tall.truth import reference
 from vhmc.methods.laplace import laplace
@@ -84,6 +86,6 @@ def test_a_race_from_end_to_end(tmp_path):
     ],
 )
 def test_bad_input_is_one_line(options, message):
-    done = call("bench", "tall", *options)
-    assert done.returncode == 2
-    assert message in done.stderr
+    done = CliRunner().invoke(cli.app, ["bench", "tall", *options])
+    assert done.exit_code == 2
+    assert message in done.stderr and done.stderr.count("\n") == 1
