@@ -9,6 +9,7 @@ with everything that Python and JAX need. The files are removed in the end.
 """
 
 import json
+import math
 import resource
 import shutil
 import subprocess
@@ -36,8 +37,8 @@ def write(folder, gigabytes):
     beta = np.linspace(-0.5, 0.5, DIM)
     kind = pa.list_(pa.float64(), DIM)
     schema = pa.schema([("x", kind), ("y", pa.float64())])
-    num_files = round(gigabytes * 1e9 / (8 * (DIM + 1) * ROW_GROUP * GROUPS_OF_A_FILE))
-    for number in range(max(1, num_files)):
+    of_a_file = 8 * (DIM + 1) * ROW_GROUP * GROUPS_OF_A_FILE
+    for number in range(math.ceil(gigabytes * 1e9 / of_a_file)):
         path = folder / f"{number:03}.parquet"
         with pq.ParquetWriter(path, schema, compression="none") as writer:
             for _ in range(GROUPS_OF_A_FILE):

@@ -77,12 +77,13 @@ def test_a_small_experiment_from_end_to_end(tmp_path):
         (["--start", "2,1000"], "start of m must be strictly between 0 and 1, got 2.0"),
         (["--start", "0.1"], "--start takes 2 numbers, got 0.1"),
         (["--train", "0"], "num_train must be at least 1, got 0"),
-        (["--out", __file__], "File exists"),
+        (["--out", __file__], "is a file: --out names a folder"),
     ],
 )
-def test_bad_input_gets_one_line_and_a_non_zero_exit(arguments, message, here):
+def test_bad_input_gets_one_line_and_leaves_nothing(arguments, message, here, tmp_path):
     done = here("reproduce", "beta-binomial", *arguments)
     assert done.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 

@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -220,3 +221,30 @@ def test_nothing_is_easy_before_the_first_round():
     rounds = object.__new__(Rounds)
     rounds.reports = []
     assert not schedule._is_easy(rounds)
+
+
+def test_a_second_run_of_the_same_shape_compiles_no_moves():
+    """Another model, another seed; these programs are nearly all that is compiled."""
+    programs = {"jit(wander)", "jit(shoot)", "jit(draw_block)"}
+    compiled = set()
+
+    def listen(event, seconds, **facts):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.add(facts.get("fun_name"))
+
+    def banana(theta, width):
+        a, b, c = theta
+        bent = b - a**2 / width
+        grad = np.array([a / width - 2 * bent * a / width, bent, c])
+        return -0.5 * (a**2 / width + bent**2 + c**2), -grad
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for seed, width in enumerate((2.0, 3.0)):
+            target = vhmc.from_callable(lambda t, width=width: banana(t, width), 3)
+            # Sizes that no other test has: the first run must be seen to compile.
+            vhmc.sample(target, 150, seed=seed, chains=6, num_features=37, draws=50)
+            assert compiled & programs == (programs if seed == 0 else set())
+            compiled.clear()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

@@ -143,11 +143,12 @@ def _reproduce(
     if full:
         chosen = getattr(run, "FULL", {}) | chosen
     folder = out or Path("vhmc-results") / (f"{name}-quick" if quick else name)
+    if folder.exists() and not folder.is_dir():
+        fail(f"{folder} is a file: --out names a folder")
     more = {} if data is None else {"data": data}
     began = time.perf_counter()
     try:
         settings = run.Settings(**chosen)
-        folder.mkdir(parents=True, exist_ok=True)
         results = run.run(folder, settings, Progress(console, name), **more)
         story = write(folder, settings, results, quick)
         page = write_page(folder / "index.html", [story])

@@ -61,9 +61,10 @@ def exact_draws(
     chains = max(1, min(num_chains, num_evaluations // 10))
     chosen = rng.choice(len(check.theta), chains, p=check.weights)
     worth = frozen.ess / frozen.energy.size
-    length = int(np.clip(frozen.num_transitions * 2 / max(worth, 0.02), RUN, MOST_RUN))
+    step_size, num_steps, between = frozen.pace
+    length = int(np.clip(between * 2 / max(worth, 0.02), RUN, MOST_RUN))
     kernel = DelayedAcceptance(
-        learner, learner.residual(), frozen.step_size, frozen.num_steps, length
+        learner, learner.residual(), step_size, num_steps, length
     )
     state = kernel.init(check.theta[chosen], check.energy[chosen])
     kept, accepted = [], []

@@ -32,6 +32,14 @@ MOST_GRADIENTS = 20_000
 """Leapfrog steps of a chain that one attempt may take."""
 
 
+class Pace(NamedTuple):
+    """Size and number of leapfrog steps, and transitions from draw to draw."""
+
+    step_size: float
+    num_steps: int
+    num_transitions: int = 1
+
+
 class Frozen(NamedTuple):
     """Draws in whitened coordinates, and how they were made.
 
@@ -39,8 +47,7 @@ class Frozen(NamedTuple):
     energy: of the surrogate, shape (chain, draw).
     acceptance: on the surrogate.
     rhat, ess: of the worst coordinate.
-    step_size, num_steps: of the kernel.
-    num_transitions: between two draws.
+    pace: of the chains.
     """
 
     x: np.ndarray
@@ -48,9 +55,7 @@ class Frozen(NamedTuple):
     acceptance: float
     rhat: float
     ess: float
-    step_size: float
-    num_steps: int
-    num_transitions: int
+    pace: Pace
 
 
 class Block(NamedTuple):
@@ -99,17 +104,12 @@ def draw_block(
 
 
 def blocks(
-    rng: np.random.Generator,
-    residual: Residual,
-    x: np.ndarray,
-    step_size: float,
-    num_steps: int,
-    thin: int,
+    rng: np.random.Generator, residual: Residual, x: np.ndarray, pace: Pace
 ) -> Block:
-    """One block of every chain, on all cores."""
+    """One block of every chain, on two cores."""
 
     def program(key, x):
-        return draw_block(key, x, residual, step_size, num_steps, thin, BLOCK_DRAWS)
+        return draw_block(key, x, residual, *pace, BLOCK_DRAWS)
 
     return Block(*side_by_side(program, fresh_keys(rng, len(x)), x))
 
@@ -135,11 +135,11 @@ def draw(
         made = _independent(rng, residual, len(starts), num_draws)
         watch.draws(wanted, wanted, wanted)
         # Independent as they are made: to measure it took longer than all the rest.
-        return Frozen(*made[:2], 1.0, 1.0, float(wanted), step_size, 1, 1)
+        return Frozen(*made[:2], 1.0, 1.0, float(wanted), Pace(step_size, 1))
     # Warm-up on the same program: the step finds its size, the chains theirs.
     for gain in (1.0, 1.0, 0.5):
-        num_steps = _num_steps(LENGTHS[0], step_size)
-        made = blocks(rng, residual, x, step_size, num_steps, 1)
+        pace = Pace(step_size, _num_steps(LENGTHS[0], step_size))
+        made = blocks(rng, residual, x, pace)
         factor = np.exp(gain * (float(np.mean(made.acceptance)) - WANTED))
         step_size = float(np.clip(step_size * factor, 1e-4, 2.0))
         x = made.x[:, -1]
@@ -148,9 +148,10 @@ def draw(
     for length in LENGTHS:
         num_steps = _num_steps(length, step_size)
         thin = min(thin, max(1, MOST_GRADIENTS // (num_steps * num_draws)))
-        made = _draw(rng, residual, x, step_size, num_steps, thin, num_draws, watch)
+        pace = Pace(step_size, num_steps, thin)
+        made = _draw(rng, residual, x, pace, num_draws, watch)
         x = made.x[:, -1]
-        frozen = _measure(made, step_size, num_steps, thin)
+        frozen = _measure(made, pace)
         watch.draws(wanted, wanted, frozen.ess)
         worth = frozen.ess / frozen.energy.size
         if frozen.rhat <= MIXED and worth >= WORTH:
@@ -167,8 +168,8 @@ def some_draws(
     if is_bare(residual):
         block = _independent(rng, residual, len(starts), BLOCK_DRAWS)
         return block.x.reshape(-1, starts.shape[1])
-    num_steps = _num_steps(LENGTHS[0], step_size)
-    block = blocks(rng, residual, starts, step_size, num_steps, 2)
+    pace = Pace(step_size, _num_steps(LENGTHS[0], step_size), 2)
+    block = blocks(rng, residual, starts, pace)
     return block.x[:, BLOCK_DRAWS // 10 :].reshape(-1, starts.shape[1])
 
 
@@ -191,9 +192,7 @@ def _draw(
     rng: np.random.Generator,
     residual: Residual,
     x: np.ndarray,
-    step_size: float,
-    num_steps: int,
-    thin: int,
+    pace: Pace,
     num_draws: int,
     watch: Watch,
 ) -> Block:
@@ -201,7 +200,7 @@ def _draw(
     parts: list[Block] = []
     wanted = len(x) * num_draws
     while len(parts) * BLOCK_DRAWS < num_draws:
-        parts.append(blocks(rng, residual, x, step_size, num_steps, thin))
+        parts.append(blocks(rng, residual, x, pace))
         x = parts[-1].x[:, -1]
         drawn = np.concatenate([part.x for part in parts], axis=1)[:, :num_draws]
         number = len(x) * drawn.shape[1]
@@ -215,16 +214,14 @@ def _num_steps(length: float, step_size: float) -> int:
     return int(np.clip(np.ceil(length / step_size), 1, MOST_STEPS))
 
 
-def _measure(block: Block, step_size: float, num_steps: int, thin: int) -> Frozen:
+def _measure(block: Block, pace: Pace) -> Frozen:
     return Frozen(
         x=block.x,
         energy=block.energy,
         acceptance=float(np.mean(block.acceptance)),
         rhat=float(np.max(split_rhat(block.x))) if _is_many(block.x) else np.inf,
         ess=_ess(block.x),
-        step_size=step_size,
-        num_steps=num_steps,
-        num_transitions=thin,
+        pace=pace,
     )
 
 
