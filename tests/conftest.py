@@ -16,6 +16,11 @@ if OWN_CACHE:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="vhmc-tests-")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
+# Programs of the tests run for moments: to optimise them takes longer than they do.
+FLAGS = os.environ.get("XLA_FLAGS", "")
+if "optimization_level" not in FLAGS:
+    os.environ["XLA_FLAGS"] = f"{FLAGS} --xla_backend_optimization_level=0".strip()
+
 # Models of the tests are asked a few hundred times: they need not be fast.
 os.environ.setdefault("CXXFLAGS", "-O0")
 

@@ -158,7 +158,7 @@ def model_folder(tmp_path):
     return tmp_path
 
 
-def test_a_posterior_without_python(model_folder):
+def test_a_posterior_without_python(model_folder, here):
     command = "sample", "model.py:log_density", "--init", "init.json", "--seed", "1"
     more = "--budget", "200", "--draws", "50", "--out", "run"
     done = call(*command, *more, folder=model_folder)
@@ -173,8 +173,8 @@ def test_a_posterior_without_python(model_folder):
     assert len((out / "draws.csv").read_text().splitlines()) == 401
     first = (out / "draws.csv").read_text()
 
-    done = call(*command, *more, folder=model_folder)
-    assert done.returncode == 2
+    done = here(*command, *more)
+    assert done.exit_code == 2
     assert done.stderr.startswith("vhmc: run has a run already: --resume goes on")
     assert done.stderr.count("\n") == 1
 
@@ -183,18 +183,18 @@ def test_a_posterior_without_python(model_folder):
     assert (out / "draws.csv").read_text() == first
 
     (out / "report.html").unlink()
-    assert call("report", "run", folder=model_folder).returncode == 0
+    assert here("report", "run").exit_code == 0
     text = (out / "report.html").read_text()
     assert "<strong>" in text
     assert "vhmc sample model.py:log_density --init init.json --seed 1" in text
 
     whole = (out / "run.npz").read_bytes()
     (out / "run.npz").write_bytes(whole[:2000] + bytes(200) + whole[2200:])
-    done = CliRunner().invoke(cli.app, ["report", str(out)])
+    done = here("report", "run")
     assert done.exit_code == 2
     assert "run.npz is damaged: make it again" in " ".join(done.stderr.split())
     (out / "run.npz").unlink()
-    done = CliRunner().invoke(cli.app, ["report", str(out)])
+    done = here("report", "run")
     assert done.exit_code == 2 and "has not ended" in " ".join(done.stderr.split())
 
 

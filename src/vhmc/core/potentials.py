@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from vhmc._types import Potential, Scalar, Vector
+from vhmc._types import Points, Potential, Scalar, Vector
 from vhmc.core.bases import AbstractBasis
 
 
@@ -45,3 +45,11 @@ class Blend(eqx.Module):
     def __call__(self, theta: Vector) -> Scalar:
         r"""Energy $V_t(\theta)$."""
         return self.mu * self.surrogate(theta) + (1 - self.mu) * self.guide(theta)
+
+
+@eqx.filter_jit
+def energies_and_grads(
+    potential: Potential, thetas: Points
+) -> tuple[Float[Array, " n"], Points]:
+    """Energies and their gradients, in one program: op by op they took seconds."""
+    return jax.vmap(jax.value_and_grad(potential))(thetas)

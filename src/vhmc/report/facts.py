@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc.core.potentials import energies_and_grads
 from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
 from vhmc.report.versions import versions
 
@@ -134,9 +134,7 @@ def _checks(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     check = posterior.check
     known = np.isfinite(check.energy)
     thetas = jnp.asarray(check.theta[known])
-    energies, guessed = jax.vmap(jax.value_and_grad(posterior.surrogate.potential))(
-        thetas
-    )
+    energies, guessed = energies_and_grads(posterior.surrogate.potential, thetas)
     scale = posterior.free.reshape(-1, posterior.free.shape[-1]).std(axis=0)
     log_weights = np.asarray(energies) - check.energy[known]
     if len(log_weights):
