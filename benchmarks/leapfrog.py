@@ -8,7 +8,7 @@ $X W^\top$, the logistic function of it, and the product with $W$: what the slop
 $K$ points cannot do without. `mixed` has nodes in 32 bits and sums in 64.
 
 Then 250 draws of the frozen phase with all chains in one program, and with half of them
-in each of two programs beside each other.
+in each of two programs beside each other, as it is done.
 """
 
 import time
