@@ -16,10 +16,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import vhmc
-from vhmc.baselines.nuts import nuts
-from vhmc.bench.measure import TimedTarget
-from vhmc.bench.problems import PROBLEMS
-from vhmc.diagnostics.effective_size import bulk_ess
+from vhmc.lab.baselines.nuts import nuts
+from vhmc.lab.bench.measure import TimedTarget
+from vhmc.lab.bench.problems import PROBLEMS
+from vhmc.numerics.effective_size import bulk_ess
 
 NAMES = "kidiq", "eight_schools", "arK", "gaussian-50"
 COLORS = "#3f8fd9", "#e07b1a", "#3a9d5d", "#9a6fd0"

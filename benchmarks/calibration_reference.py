@@ -1,4 +1,4 @@
-"""Reference moments of the calibration targets, read by `vhmc.bench.calibration`.
+"""Reference moments of the calibration targets, read by `vhmc.lab.bench.calibration`.
 
 Where the posterior can be drawn from directly, a million direct draws, first checked
 against the log density by Stein's identity E[g(x) x^T] = -I, E[g(x)] = 0 for its score
@@ -21,12 +21,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from vhmc.bench import calibration
-from vhmc.bench.calibration import processes, regressions, shapes
-from vhmc.bench.calibration.model import quantities, quantity_names
-from vhmc.bench.calibration.problems import MODELS, REFERENCE
-from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
-from vhmc.targets.from_jax import from_jax
+from vhmc.lab.bench import calibration
+from vhmc.lab.bench.calibration import processes, regressions, shapes
+from vhmc.lab.bench.calibration.model import quantities, quantity_names
+from vhmc.lab.bench.calibration.problems import MODELS, REFERENCE
+from vhmc.models.from_jax import from_jax
+from vhmc.numerics.effective_size import bulk_ess, split_rhat
 
 SEED = 0
 NUM_DIRECT = 1_000_000

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tests import killed_run
+from tests.evaluation import killed_run
 
-from vhmc.ledger.file import LedgerFile
+from vhmc.evaluation.ledger import LedgerFile
 
 ROOT = Path(__file__).parents[1]
 ROUND = 16
@@ -38,7 +38,7 @@ class Death(NamedTuple):
 def child(path: Path, num_calls: int, pause: float) -> Death:
     """Run until so many calls were made, then kill."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.killed_run", str(path)],
+        [sys.executable, "-m", "tests.evaluation.killed_run", str(path)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,7 +1,7 @@
 """Reference moments of the hierarchical logistic model: a long run of BlackJAX's NUTS.
 
 The non-centred form with a dense metric, eight chains. The file written is read by
-`vhmc.bench.hierarchical`, and refused if the smallest effective size is too small.
+`vhmc.lab.bench.hierarchical`, and refused if the smallest effective size is too small.
 
 Run: python benchmarks/hierarchical_reference.py
 """
@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from vhmc import _arviz
-from vhmc.bench import hierarchical
+from vhmc.lab.bench import hierarchical
 
 CHAINS, WARMUP, DRAWS, SEED = 8, 2000, 60_000, 0
 ACCEPTANCE = 0.95  # the neck of small tau gives divergences at the usual 0.8

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import vhmc
-from vhmc.core.bases import Additive, softplus
-from vhmc.core.hmc import HMCState, leapfrog
-from vhmc.core.residual import Residual
-from vhmc.methods.side_by_side import side_by_side
-from vhmc.runs.frozen import draw_block
+from vhmc.numerics.bases import Additive, softplus
+from vhmc.numerics.chain_groups import side_by_side
+from vhmc.numerics.hmc import HMCState, leapfrog
+from vhmc.sampler.drawing import draw_block
+from vhmc.surrogate.residual import Residual
 
 SHAPES = (16, 2000, 51), (8, 300, 10)
 STEPS, REPEATS = 200, 25
@@ -46,7 +46,7 @@ def ours(x, residual):
     """Trajectories of the frozen phase."""
     grad = jax.vmap(jax.grad(residual))(x)
     start = HMCState(x, jnp.zeros(len(x)), grad)
-    mass = vhmc.unit_mass(x.shape[1])
+    mass = vhmc.paper.unit_mass(x.shape[1])
     return leapfrog(residual, mass, start, jnp.ones_like(x), 1e-3, STEPS).theta
 
 

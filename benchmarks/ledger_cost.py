@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import vhmc
-from vhmc.ledger.file import LedgerFile, Round
+from vhmc.evaluation.ledger import LedgerFile, Round
 
 DIM = 50
 REPEATS = 3

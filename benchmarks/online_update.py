@@ -12,9 +12,10 @@ import time
 import jax
 import jax.numpy as jnp
 import jax.scipy as jsp
+from vhmc.core import normal_equations
 
 import vhmc
-from vhmc.core import normal_equations, score_matching
+from vhmc.paper import score_matching
 
 BLOCK = 16
 
@@ -61,8 +62,8 @@ def is_sound(cov):
 def compare(dim, nodes, num, ridge):
     """Print one line: microseconds a point and whether C is still sound."""
     key_nodes, key_theta = jax.random.split(jax.random.key(0))
-    guide = vhmc.standard_normal(dim)
-    basis = vhmc.additive(key_nodes, nodes, guide)
+    guide = vhmc.paper.standard_normal(dim)
+    basis = vhmc.paper.additive(key_nodes, nodes, guide)
     thetas = 2 * jax.random.normal(key_theta, (num, dim))
     grads = thetas + jnp.tanh(thetas)
     line = [f"{dim:4d} {nodes:6d} {num:7d} {ridge:8.0e}"]

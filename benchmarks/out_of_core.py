@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import vhmc
-from vhmc.targets.rows import parquet
+from vhmc.models.rows import parquet
 
 DIM = 24
 ROW_GROUP = 128 * 2**20 // (8 * (DIM + 1))

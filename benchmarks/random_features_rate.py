@@ -24,14 +24,14 @@ key_centres, key_signs, key_points, key_nodes = jax.random.split(jax.random.key(
 centres = jax.random.normal(key_centres, (CENTRES, DIM))
 signs = jax.random.normal(key_signs, (CENTRES,))
 points = jax.random.normal(key_points, (POINTS, DIM))
-guide = vhmc.standard_normal(DIM)
-kernel = vhmc.radial_at(centres)
+guide = vhmc.paper.standard_normal(DIM)
+kernel = vhmc.paper.radial_at(centres)
 exact = jax.vmap(kernel.features)(points) @ signs
 
 
 def errors(key, size):
     """Root mean squared errors of both sets of weights."""
-    basis = vhmc.fourier(key, size, guide)
+    basis = vhmc.paper.fourier(key, size, guide)
     features = jax.vmap(basis.features)(points)
     proof = 2 / size * (jax.vmap(basis.features)(centres).T @ signs)
     best = jnp.linalg.lstsq(features, exact)[0]

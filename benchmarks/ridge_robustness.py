@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import vhmc
-from vhmc.core.mass import mass_from_covariance
-from vhmc.methods.step_size import find_step_size
+from vhmc.numerics.mass import mass_from_covariance
+from vhmc.numerics.step_size import find_step_size
 
 SEEDS = range(6)
 RIDGES = (1e-4, 1e-2, None, 10.0)  # None: a tenth of the guide's mean curvature
@@ -55,13 +55,13 @@ TARGETS = {
 
 def exact_sd(target):
     """Standard deviation of the first parameter from 8 x 1,000 exact HMC draws."""
-    guide = vhmc.laplace(target, target.start).guide
+    guide = vhmc.paper.laplace(target, target.start).guide
     covariance = jnp.linalg.inv(guide.precision)
-    kernel = vhmc.HMC(mass_from_covariance(covariance), jnp.array(0.3), 7, 0.5)
+    kernel = vhmc.paper.HMC(mass_from_covariance(covariance), jnp.array(0.3), 7, 0.5)
     theta = jnp.broadcast_to(guide.mean, (8, target.dim))
     key_tune, key_draw = jax.random.split(jax.random.key(0))
     tuning = find_step_size(key_tune, kernel, theta, target.potential, 0.85)
-    chains = vhmc.run_chains(
+    chains = vhmc.paper.run_chains(
         key_draw, tuning.kernel, tuning.theta, target.potential, 1000
     )
     return float(chains.theta[..., 0].std())
@@ -73,13 +73,13 @@ print(
 for name, target in TARGETS.items():
     truth = exact_sd(target)
     for ridge in RIDGES:
-        method = vhmc.VHMC(num_features=100, ridge=ridge, num_train=1000)
+        method = vhmc.paper.VHMC(num_features=100, ridge=ridge, num_train=1000)
         ratios, warned, failed = [], 0, 0
         for seed in SEEDS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    posterior = vhmc.sample_paper(target, method, seed=seed)
+                    posterior = vhmc.paper.sample_paper(target, method, seed=seed)
                 except vhmc.RunFailure:
                     failed += 1
                     continue

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import vhmc
-from vhmc.bench.tall.problems import covtype
+from vhmc.lab.bench.tall.problems import covtype
 
 SHAPES = [
     (rows, dim, points)

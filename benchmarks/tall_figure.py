@@ -9,8 +9,8 @@ import csv
 import sys
 from pathlib import Path
 
-from vhmc.bench.tall.race import Finish
-from vhmc.bench.tall.write import time_against_rows
+from vhmc.lab.bench.tall.race import Finish
+from vhmc.lab.bench.tall.write import time_against_rows
 
 
 def read(folder):

@@ -6,7 +6,7 @@ import numpyro
 import numpyro.distributions as dist
 
 import vhmc
-from vhmc.models.beta_binomial import cancer_mortality
+from vhmc.lab.models.beta_binomial import cancer_mortality
 
 
 def regression(at_risk, size, deaths=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 
 import vhmc
-from vhmc.models.beta_binomial import cancer_mortality
+from vhmc.lab.models.beta_binomial import cancer_mortality
 
 
 def build() -> pm.Model:

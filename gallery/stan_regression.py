@@ -6,7 +6,7 @@ import arviz as az
 import numpy as np
 
 import vhmc
-from vhmc.models.beta_binomial import cancer_mortality
+from vhmc.lab.models.beta_binomial import cancer_mortality
 
 PROGRAM = Path(__file__).with_name("regression.stan")
 

@@ -8,12 +8,15 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
     {"_types", "_arviz", "_arguments", "_cores"},
-    {"core", "diagnostics", "data", "ledger", "progress"},
-    {"targets"},
-    {"methods", "baselines"},
-    {"runs", "report"},
+    {"numerics"},
+    {"transport"},
+    {"report"},
+    {"evaluation"},
+    {"surrogate"},
     {"models"},
-    {"experiments", "bench", "plotting"},
+    {"sampler"},
+    {"paper"},
+    {"lab"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

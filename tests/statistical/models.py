@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import vhmc
-from vhmc.targets.parameters import Parameters
+from vhmc.models.parameters import Parameters
 
 
 @dataclass(frozen=True)

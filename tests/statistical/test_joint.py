@@ -14,14 +14,14 @@ import pytest
 import vhmc
 from tests.chance import LIMIT, standard_errors
 from tests.statistical.models import MODELS
-from vhmc.core.chart import Chart
-from vhmc.core.frame import Frame
-from vhmc.methods.learner import Learner
-from vhmc.methods.proposals import transit
-from vhmc.runs.delayed_acceptance import DelayedAcceptance
-from vhmc.targets.account import Account
-from vhmc.targets.caller import Caller
-from vhmc.targets.host import HostTarget
+from vhmc.evaluation.evaluator import Account
+from vhmc.models.caller import Caller
+from vhmc.models.host import HostTarget
+from vhmc.sampler.delayed_acceptance import DelayedAcceptance
+from vhmc.surrogate.proposals import transit
+from vhmc.surrogate.trainer import Learner
+from vhmc.transport.affine import Frame
+from vhmc.transport.transport_map import Chart
 
 pytestmark = pytest.mark.statistical
 REPLICAS = 100
@@ -45,14 +45,14 @@ def assert_prior(model, thetas, seed):
 
 
 def dense_mass(dim):
-    return vhmc.mass_from_covariance(0.5 * jnp.eye(dim) + 0.3)
+    return vhmc.paper.mass_from_covariance(0.5 * jnp.eye(dim) + 0.3)
 
 
 KERNELS = {
     # Large steps: what is kept after a refusal must be right, too.
-    "large steps": lambda dim: vhmc.HMC(vhmc.unit_mass(dim), 0.5, 3, 1.0),
-    "dense mass, jitter": lambda dim: vhmc.HMC(dense_mass(dim), 0.5, 6, 0.7),
-    "unit mass": lambda dim: vhmc.HMC(vhmc.unit_mass(dim), 0.25, 6),
+    "large steps": lambda dim: vhmc.paper.HMC(vhmc.paper.unit_mass(dim), 0.5, 3, 1.0),
+    "dense mass, jitter": lambda dim: vhmc.paper.HMC(dense_mass(dim), 0.5, 6, 0.7),
+    "unit mass": lambda dim: vhmc.paper.HMC(vhmc.paper.unit_mass(dim), 0.25, 6),
 }
 
 
@@ -82,7 +82,7 @@ def test_hmc_keeps_the_joint_law(name, kernel, seed):
 def test_transitions_on_the_surrogate_keep_the_joint_law(seed):
     """Steps of random size, as the frozen phase and the exact rung make them."""
     model = MODELS["hierarchical"]
-    kernel = vhmc.HMC(vhmc.unit_mass(model.dim), 0.4, 5, 0.7)
+    kernel = vhmc.paper.HMC(vhmc.paper.unit_mass(model.dim), 0.4, 5, 0.7)
 
     def move(key, state, potential):
         return transit(key, kernel, state, potential)[0]

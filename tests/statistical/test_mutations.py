@@ -112,7 +112,7 @@ MUTATIONS = {
         "targets/from_callable.py",
         "return free + jax.grad(log_jacobian)(theta)",
         "return free",
-        "tests/test_from_callable.py",
+        "tests/models/test_from_callable.py",
     ),
     "weights of delayed acceptance upside down": Mutation(
         "runs/delayed_acceptance.py",
@@ -139,32 +139,32 @@ MUTATIONS = {
         "methods/learner.py",
         "return 0.5 * length**2 + network + guard + log_volumes",
         "return 0.5 * length**2 + network + guard",
-        "tests/test_learner.py",
+        "tests/surrogate/test_trainer.py",
     ),
     "importance weights upside down": Mutation(
         "runs/check.py",
         "raw = learner.energies(draws) - energy",
         "raw = energy - learner.energies(draws)",
-        "tests/test_corrections.py",
+        "tests/sampler/test_correction.py",
     ),
     "temperature forgotten by the momentum": Mutation(
         "core/hmc.py",
         "jnp.sqrt(jnp.reshape(self.temperature, (-1, 1)))",
         "1.0",
-        "tests/test_hmc.py",
+        "tests/numerics/test_hmc.py",
         "temperature",
     ),
     "a call that nobody counts": Mutation(
         "targets/target.py",
         "self._counter.add(self.price * len(thetas))",
         "self._counter.add(len(thetas) - 1)",
-        "tests/test_targets.py",
+        "tests/models/test_targets.py",
     ),
     "a round that is not written down": Mutation(
         "ledger/file.py",
         'self._file._run("ROLLBACK" if error else "COMMIT")',
         'self._file._run("ROLLBACK")',
-        "tests/test_ledger.py",
+        "tests/evaluation/test_ledger.py",
     ),
 }
 

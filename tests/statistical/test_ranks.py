@@ -10,13 +10,13 @@ import pytest
 import vhmc
 from tests.statistical.models import MODELS
 from tests.statistical.ranks import BINS, FALSE_ALARM, Replicates, p_values, rank
-from vhmc.core.chart import Chart
-from vhmc.core.frame import Frame
-from vhmc.methods.learner import Learner
-from vhmc.runs.check import Chosen, check
-from vhmc.runs.corrections import exact_draws
-from vhmc.runs.frozen import draw
-from vhmc.targets.account import Account
+from vhmc.evaluation.evaluator import Account
+from vhmc.sampler.check import Chosen, check
+from vhmc.sampler.correction import exact_draws
+from vhmc.sampler.drawing import draw
+from vhmc.surrogate.trainer import Learner
+from vhmc.transport.affine import Frame
+from vhmc.transport.transport_map import Chart
 
 pytestmark = pytest.mark.statistical
 KEPT = BINS - 1
@@ -33,13 +33,13 @@ def slow(*values):
 def test_ranks_of_hmc_are_uniform(name, number, seed):
     """All replicates in one batch, on the exact posterior; every tenth draw is kept."""
     model = MODELS[name]
-    kernel = vhmc.HMC(vhmc.unit_mass(model.dim), 0.3, 10, 0.5)
+    kernel = vhmc.paper.HMC(vhmc.paper.unit_mass(model.dim), 0.3, 10, 0.5)
 
     def replicate(key):
         key_joint, key_start, key_run = jax.random.split(key, 3)
         truth, data = model.joint(key_joint)
         start = model.prior(key_start)[None]
-        run = vhmc.run_chains(
+        run = vhmc.paper.run_chains(
             key_run, kernel, start, lambda theta: model.energy(theta, data), 90, 100
         )
         return truth, run.theta[0, ::10]
@@ -63,7 +63,7 @@ def ranks_of_rung(name, rung, number, seed):
         truth, target = replicates.free(i)
         account = Account(target, 10**6)
         account.evaluate(target.start[None], "search")
-        guide = vhmc.laplace(target, target.start).guide
+        guide = vhmc.paper.laplace(target, target.start).guide
         lower = np.linalg.cholesky(np.linalg.inv(guide.precision))
         moved = np.asarray(guide.mean) + lower @ np.full(dim, 0.5)
         wrong = Chart((Frame(moved, 1.3 * lower),))

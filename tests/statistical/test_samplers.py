@@ -18,8 +18,8 @@ import pytest
 
 import vhmc
 from tests.chance import LIMIT
-from vhmc import baselines
-from vhmc.runs.chains import run_chains
+from vhmc.lab import baselines
+from vhmc.numerics.chains import run_chains
 
 pytestmark = pytest.mark.statistical
 BATCHES = 50
@@ -91,14 +91,14 @@ KNOWN = {"gaussian": gaussian(), "skewed": skewed()}
 
 
 def hmc(target, seed):
-    kernel = vhmc.HMC(vhmc.unit_mass(target.dim), 0.3, 8, 0.5)
+    kernel = vhmc.paper.HMC(vhmc.paper.unit_mass(target.dim), 0.3, 8, 0.5)
     starts = jnp.zeros((50, target.dim))
     run = run_chains(jax.random.key(seed), kernel, starts, target.energy, 1000, 200)
     return np.asarray(run.theta)
 
 
 def exact_hmc(target, seed):
-    kernel = vhmc.HMC(vhmc.unit_mass(target.dim), 0.3, 8, 0.5)
+    kernel = vhmc.paper.HMC(vhmc.paper.unit_mass(target.dim), 0.3, 8, 0.5)
     chain = baselines.ExactHMC(kernel, target.energy)
     rng = np.random.default_rng(seed)
     state, _ = chain.advance(rng, chain.init(np.zeros((50, target.dim))), 200)
@@ -126,8 +126,10 @@ def sgld(target, seed):
 
 
 def paper(target, seed):
-    method = vhmc.VHMC(num_features=100, num_train=1500)
-    posterior = vhmc.sample_paper(target, method, draws=1000, chains=10, seed=seed)
+    method = vhmc.paper.VHMC(num_features=100, num_train=1500)
+    posterior = vhmc.paper.sample_paper(
+        target, method, draws=1000, chains=10, seed=seed
+    )
     return posterior.unconstrained
 
 
@@ -156,7 +158,7 @@ def gaussian_draws(fit):
 
 
 def laplace(target, seed):
-    guide = vhmc.laplace(target, target.start).guide
+    guide = vhmc.paper.laplace(target, target.start).guide
     return np.asarray(guide.mean), np.linalg.inv(guide.precision)
 
 

@@ -35,8 +35,8 @@ def bench_posteriors(
     ] = 1,
 ) -> None:
     """Errors and costs of vhmc and its rivals on posteriors with known moments."""
-    from vhmc.bench.run import QUICK, Settings, run
-    from vhmc.bench.write import write
+    from vhmc.lab.bench.run import QUICK, Settings, run
+    from vhmc.lab.bench.write import write
 
     given: dict[str, Any] = {
         "problems": names(problems),
@@ -74,7 +74,7 @@ def bench_calibration(
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
 ) -> None:
     """How often the verdict of vhmc is wrong, on problems it was not tuned on."""
-    from vhmc.bench.calibrate import Settings, run, write
+    from vhmc.lab.bench.calibrate import Settings, run, write
 
     given: dict[str, Any] = {"budget": budget, "seeds": seeds, "workers": workers}
     if problems is not None:
@@ -116,8 +116,8 @@ def bench_tall(
     if "device_count" not in flags:
         flags += " --xla_force_host_platform_device_count=2"
         os.environ["XLA_FLAGS"] = flags.strip()
-    from vhmc.bench.tall.run import Settings, run
-    from vhmc.bench.tall.write import write
+    from vhmc.lab.bench.tall.run import Settings, run
+    from vhmc.lab.bench.tall.write import write
 
     given: dict[str, Any] = {"limit": limit, "times": times, "rounds": rounds}
     given |= {} if problems is None else {"problems": names(problems)}

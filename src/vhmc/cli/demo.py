@@ -21,10 +21,10 @@ def demo(
     The beta-binomial model of stomach cancer in Missouri (Tsutakawa et al., 1985), with
     a mean rate m and a precision K, is what the paper begins with.
     """
-    from vhmc.models.beta_binomial import beta_binomial
-    from vhmc.runs.default import sample
-    from vhmc.runs.plan import plan
-    from vhmc.targets.account import RunFailure
+    from vhmc.evaluation.evaluator import RunFailure
+    from vhmc.lab.models.beta_binomial import beta_binomial
+    from vhmc.sampler.plan import plan
+    from vhmc.sampler.sample import sample
 
     say(f"Death rates of twenty cities, with {budget} calls of the model at most.")
     target = beta_binomial()

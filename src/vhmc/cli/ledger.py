@@ -17,8 +17,8 @@ def ledger_show(
     """Print costs, phases, failures and rates."""
     from rich.table import Table
 
-    from vhmc.ledger.file import LedgerError, LedgerFile
-    from vhmc.ledger.summary import COLUMNS, summarise
+    from vhmc.evaluation.ledger import LedgerError, LedgerFile
+    from vhmc.evaluation.ledger_summary import COLUMNS, summarise
 
     try:
         file = LedgerFile(path, is_read_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vhmc.targets.target import Target
+from vhmc.evaluation.target import Target
 
 OTHERS = (
     "a NumPyro model or a function that returns a gradient is made a target in the "
@@ -28,7 +28,7 @@ def load_model(model: str, init: Path | None, data: Path | None) -> Target:
         raise ValueError(f"there is no file {path}")
     values = None if init is None else _json(init)
     if file.suffix == ".stan":
-        from vhmc.targets.stan.from_stan import from_stan
+        from vhmc.models.stan.from_stan import from_stan
 
         return from_stan(file, None if data is None else _json(data), init=values)
     if file.suffix != ".py" or not name:
@@ -56,7 +56,7 @@ def _target(module: ModuleType, name: str, init: Any) -> Target:
     if isinstance(found, Target):
         return found
     if is_pymc:
-        from vhmc.targets.from_pymc import from_pymc
+        from vhmc.models.from_pymc import from_pymc
 
         return from_pymc(found)
     if not callable(found):
@@ -64,7 +64,7 @@ def _target(module: ModuleType, name: str, init: Any) -> Target:
             f"{name} in {module.__file__} is neither a target, nor a PyMC model, nor a "
             "log density"
         )
-    from vhmc.targets.from_jax import from_jax
+    from vhmc.models.from_jax import from_jax
 
     init = getattr(module, "init", None) if init is None else init
     if init is None:

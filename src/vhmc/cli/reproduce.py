@@ -100,8 +100,8 @@ def reproduce_all(
     out: Out = None, quick: Quick = False, full: Full = False, seed: Seed = 0
 ) -> None:
     """All four, each in a folder of its own, and one page for all."""
-    from vhmc.baselines.load_blackjax import load_blackjax
-    from vhmc.experiments.page import write_page
+    from vhmc.lab.baselines.load_blackjax import load_blackjax
+    from vhmc.lab.experiments.page import write_page
 
     try:
         load_blackjax()  # which the second needs, after minutes of the first
@@ -128,13 +128,13 @@ def _reproduce(
     # Here and not above: JAX takes seconds to load, which --help need not wait for.
     import importlib
 
-    from vhmc.experiments.page import write_page
-    from vhmc.experiments.progress import Progress
-    from vhmc.targets.account import RunFailure
+    from vhmc.evaluation.evaluator import RunFailure
+    from vhmc.lab.experiments.page import write_page
+    from vhmc.lab.experiments.progress import Progress
 
     if quick and full:
         fail("--quick and --full exclude each other")
-    package = f"vhmc.experiments.{name.replace('-', '_')}"
+    package = f"vhmc.lab.experiments.{name.replace('-', '_')}"
     run = importlib.import_module(f"{package}.run")
     write = importlib.import_module(f"{package}.write").write
     chosen = {key: value for key, value in given.items() if value is not None}

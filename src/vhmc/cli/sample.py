@@ -63,10 +63,10 @@ def sample(
     """  # noqa: D301
     if show_traceback:
         debug(True)
-    from vhmc.ledger.file import LedgerError
-    from vhmc.runs import default
-    from vhmc.runs.plan import plan
-    from vhmc.targets.account import Interrupted, RunFailure
+    from vhmc.evaluation.evaluator import Interrupted, RunFailure
+    from vhmc.evaluation.ledger import LedgerError
+    from vhmc.sampler import sample as default
+    from vhmc.sampler.plan import plan
 
     ledger = out / LEDGER
     if ledger.exists() and not resume:

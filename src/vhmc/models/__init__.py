@@ -1,1 +1,1 @@
-"""The models of the paper's experiments."""
+"""Front ends: what each makes of a user's model is a `Target`."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from vhmc.core.potentials import energies_and_grads
-from vhmc.diagnostics.effective_size import bulk_ess, split_rhat
+from vhmc.numerics.effective_size import bulk_ess, split_rhat
+from vhmc.numerics.hmc import energies_and_grads
 from vhmc.report.versions import versions
 
 KIND = "vhmc run 1"

@@ -1,0 +1,1 @@
+"""The laboratory: baselines, benchmarks, the paper's experiments, and their data."""

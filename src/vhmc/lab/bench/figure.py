@@ -1,0 +1,137 @@
+"""Errors against what they cost: a panel for each problem, a line for each method."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from vhmc.lab.bench.measure import NUTS
+from vhmc.lab.bench.rows import Row
+from vhmc.lab.bench.summary import OURS, TOLERANCE, median
+from vhmc.lab.plots import BLUE, GREY, ORANGE, STYLE, blank_figure
+
+COLUMNS = 4
+HEADROOM = 1.6
+"""Factor between the worst error in a panel and its upper edge."""
+CEILING = 5.0
+"""Errors beyond this, and infinite ones, sit on the edge: they are all useless."""
+
+
+class Look(NamedTuple):
+    """How a method is drawn."""
+
+    color: str
+    marker: str
+    line: str
+
+
+LOOKS = {
+    "vhmc": Look(BLUE, "o", "-"),
+    "fisher-gaussian": Look("#56b4e9", "s", "--"),
+    "laplace": Look(GREY, "v", ":"),
+    "laplace+psis": Look("#444444", "^", "-."),
+    "pathfinder+psis": Look(ORANGE, "D", "--"),
+    NUTS: Look("#7b3294", "*", "none"),
+}
+
+
+@rc_context({**STYLE, "figure.constrained_layout.h_pad": 0.1})
+def error_panels(rows: Sequence[Row], measure: str, label: str) -> Figure:
+    """Every run as a faint dot, and medians over seeds joined from budget to budget.
+
+    measure: `mean_error` or `sd_error`.
+    """
+    problems = {row.problem: row.dim for row in rows}
+    # A run that failed before its first call has no place on the axis.
+    rows = [row for row in rows if row.num_evaluations > 0]
+    columns = min(COLUMNS, len(problems))
+    lines = -(-len(problems) // columns)
+    figure = blank_figure(max(4.3 * columns, 8.0), 3.7 * lines + 1.2)
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
+    calls = [row.num_evaluations for row in rows] or [1]
+    for axis, (problem, dim) in zip(axes, problems.items(), strict=False):
+        _panel(axis, [row for row in rows if row.problem == problem], measure)
+        # Room for the markers on the edge.
+        axis.set_title(f"{problem}  (d = {dim})", pad=12)
+        axis.tick_params(labelbottom=True)
+        _label(axis.xaxis, min(calls), max(calls))
+        _label(axis.yaxis, *axis.get_ylim())
+    for axis in axes[len(problems) :]:
+        axis.set_visible(False)
+    figure.supxlabel("evaluations of the model")
+    figure.supylabel(label)
+    methods = {row.method for row in rows}
+    handles: list[Any] = [
+        Line2D([], [], label=method, markersize=8, **_style(look))
+        for method, look in LOOKS.items()
+        if method in methods
+    ]
+    wanted = Line2D(
+        [], [], color="black", linewidth=0.8, label=f"{TOLERANCE:g}, wanted"
+    )
+    figure.legend(
+        handles=[*handles, wanted],
+        loc="outside upper center",
+        ncols=4 if columns > 2 else 3,
+    )
+    return figure
+
+
+def _panel(axis, rows: list[Row], measure: str) -> None:
+    errors = np.array([getattr(row, measure) for row in rows])
+    worst = np.max(errors, where=np.isfinite(errors), initial=TOLERANCE)
+    top = min(HEADROOM * worst, CEILING)
+    axis.axhline(TOLERANCE, color="black", linewidth=0.8)
+    for method, look in LOOKS.items():
+        mine = [row for row in rows if row.method == method]
+        if not mine:  # Matplotlib cannot lay out an empty scatter
+            continue
+        axis.scatter(
+            [row.num_evaluations for row in mine],
+            [min(getattr(row, measure), top) for row in mine],
+            s=14,
+            color=look.color,
+            alpha=0.3,
+            linewidths=0,
+            clip_on=False,
+        )
+        medians = [
+            (
+                median(row.num_evaluations for row in mine if row.budget == budget),
+                median(getattr(row, measure) for row in mine if row.budget == budget),
+            )
+            for budget in sorted({row.budget for row in mine})
+        ]
+        axis.plot(
+            [calls for calls, _ in medians],
+            [min(error, top) for _, error in medians],
+            markersize=14 if method == NUTS else 7,
+            clip_on=False,
+            zorder=4 if method == OURS else 3,
+            **_style(look),
+        )
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_ylim(top=top)
+    axis.grid(alpha=0.3)
+
+
+def _label(axis: Axis, low: float, high: float) -> None:
+    """Plain numbers: at powers of ten, and at 2 and 5 where there are few of them."""
+    is_wide = high > 30 * low
+    axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(_short))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _short(value: float, position: int | None = None) -> str:
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
+def _style(look: Look) -> dict[str, Any]:
+    return {"color": look.color, "marker": look.marker, "linestyle": look.line}

@@ -1,0 +1,153 @@
+"""One method on one problem, timed and measured."""
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc._types import Potential
+from vhmc.evaluation.guard import Guarded
+from vhmc.evaluation.target import Answers, Target
+from vhmc.lab.bench import rivals
+from vhmc.lab.bench.problem import Problem, errors
+from vhmc.lab.bench.rows import Row, one_line
+from vhmc.sampler.sample import sample
+
+
+class TimedTarget(Target):
+    """A target that knows how long its model took; its count is the target's own."""
+
+    def __init__(self, target: Target):
+        super().__init__(target.parameters)
+        self._counter = target._counter
+        self.target, self.route, self.price = target, target.route, target.price
+        self.seconds = 0.0
+
+    def _evaluate(self, thetas: np.ndarray) -> Answers:
+        began = time.perf_counter()
+        try:
+            return self.target._evaluate(thetas)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """The target's own."""
+        began = time.perf_counter()
+        try:
+            return self.target.hessian(theta)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+    @property
+    def hessian_price(self) -> int:
+        """The target's own."""
+        return self.target.hessian_price
+
+    @property
+    def potential(self) -> Potential:
+        """The target's own, untimed."""
+        return self.target.potential
+
+
+class Outcome(NamedTuple):
+    """What a method handed back, its draws unconstrained."""
+
+    draws: np.ndarray
+    num_evaluations: int
+    verdict: str = ""
+    correction: str = ""
+    note: str = ""
+
+
+Method = Callable[[TimedTarget, int, int], Outcome]
+"""From a target, a budget and a seed to what the method makes of them."""
+
+
+def _sampled(num_features: int | None) -> Method:
+    def method(target: TimedTarget, budget: int, seed: int) -> Outcome:
+        posterior = sample(
+            target, budget, seed=seed, num_features=num_features, progress=False
+        )
+        return Outcome(
+            posterior.unconstrained,
+            posterior.num_evaluations,
+            posterior.verdict.status if posterior.verdict else "",
+            posterior.correction,
+            " | ".join(posterior.warnings),
+        )
+
+    return method
+
+
+def _rival(function: Callable[..., rivals.Rival]) -> Method:
+    def method(target: TimedTarget, budget: int, seed: int) -> Outcome:
+        found = function(target, budget, seed)
+        return Outcome(found.draws, found.num_evaluations, note=found.note)
+
+    return method
+
+
+def _nuts(target: TimedTarget, budget: int, seed: int) -> Outcome:
+    """NUTS compiles the model into its own loop, where no timer can look."""
+    found = rivals.nuts(target.target, budget, seed)
+    target.seconds = np.nan
+    return Outcome(found.draws, found.num_evaluations, note=found.note)
+
+
+NUTS = "nuts"
+BUDGETED: dict[str, Method] = {
+    "vhmc": _sampled(None),
+    "fisher-gaussian": _sampled(0),
+    "laplace": _rival(rivals.laplace_only),
+    "laplace+psis": _rival(rivals.laplace_psis),
+    "pathfinder+psis": _rival(rivals.pathfinder_psis),
+}
+"""Methods that keep to a budget."""
+METHODS = {**BUDGETED, NUTS: _nuts}
+NEED_BLACKJAX = {"pathfinder+psis", NUTS}
+
+
+class Task(NamedTuple):
+    """One run: a method by name, its budget (0 for none) and its seed."""
+
+    method: str
+    budget: int
+    seed: int
+
+
+def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row:
+    """Run a task; a method that raises leaves infinite errors and what it said."""
+    timed = TimedTarget(target)
+    before = target.num_evaluations
+    mean_error = sd_error = np.inf
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        # A bad verdict warns; here it is a column.
+        warnings.simplefilter("ignore")
+        method = Guarded(METHODS[task.method])
+        outcome, failure = method(timed, task.budget, task.seed)
+    seconds = time.perf_counter() - began
+    if failure:
+        spent = target.num_evaluations - before
+        outcome = Outcome(np.empty(0), spent, note=failure)
+    else:
+        draws = target.parameters.constrain(outcome.draws)
+        mean_error, sd_error = errors(problem, draws)
+    return Row(
+        problem=problem.name,
+        dim=target.dim,
+        method=task.method,
+        budget=task.budget,
+        seed=task.seed,
+        mean_error=mean_error,
+        sd_error=sd_error,
+        num_evaluations=outcome.num_evaluations,
+        seconds=seconds,
+        seconds_outside=seconds - timed.seconds,
+        is_first=is_first,
+        verdict=outcome.verdict,
+        correction=outcome.correction,
+        note=one_line(outcome.note),
+    )

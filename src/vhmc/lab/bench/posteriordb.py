@@ -1,0 +1,210 @@
+"""Six posteriors of posteriordb, read from a folder beside the repository.
+
+The models are those of the folder's README; initial values are plain, not tuned.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jaxtyping import Array
+
+from vhmc.lab.bench.densities import half_cauchy
+from vhmc.lab.bench.problem import Draws, Problem
+from vhmc.lab.data.folders import find_folder
+from vhmc.models.from_jax import from_jax
+from vhmc.numerics.constraints import ordered, positive, unit_interval
+
+JITTER = 1e-10
+"""On the diagonal of the Gaussian process's covariance, as in the Stan model."""
+
+
+def folder() -> Path:
+    """Where the data are."""
+    return find_folder("VHMC_POSTERIORS", "posteriors", "reference.json")
+
+
+def ark() -> Problem:
+    """Autoregression of order five."""
+    data = _data("arK")
+    y, order = data["y"], int(data["K"])
+    lags = np.stack([y[order - k : len(y) - k] for k in range(1, order + 1)], axis=1)
+
+    def log_density(p):
+        mean = p["alpha"] + lags @ p["beta"]
+        likelihood = jnp.sum(norm.logpdf(y[order:], mean, p["sigma"]))
+        prior = norm.logpdf(p["alpha"], 0, 10) + jnp.sum(norm.logpdf(p["beta"], 0, 10))
+        return likelihood + prior + half_cauchy(p["sigma"], 2.5)
+
+    return _problem(
+        "arK",
+        log_density,
+        {"alpha": 0.0, "beta": np.zeros(order), "sigma": 1.0},
+        {"sigma": positive},
+        lambda d: _beside(d["alpha"][..., None], d["beta"], d["sigma"][..., None]),
+        is_gaussian=True,
+    )
+
+
+def eight_schools() -> Problem:
+    """Coaching effects in eight schools, non-centred."""
+    data = _data("eight_schools")
+    y, sigma = data["y"], data["sigma"]
+
+    def log_density(p):
+        likelihood = jnp.sum(norm.logpdf(y, p["mu"] + p["tau"] * p["t"], sigma))
+        prior = norm.logpdf(p["mu"], 0, 5) + jnp.sum(norm.logpdf(p["t"]))
+        return likelihood + prior + half_cauchy(p["tau"], 5.0)
+
+    def quantities(d):
+        mu, tau = d["mu"][..., None], d["tau"][..., None]
+        return _beside(mu + tau * d["t"], mu, tau)
+
+    return _problem(
+        "eight_schools",
+        log_density,
+        {"mu": 0.0, "tau": 1.0, "t": np.zeros(len(y))},
+        {"tau": positive},
+        quantities,
+    )
+
+
+def garch() -> Problem:
+    r"""GARCH(1, 1), with $\beta_1$ written as a share of $1 - \alpha_1$."""
+    data = _data("garch")
+    y, first = data["y"], float(data["sigma1"]) ** 2
+
+    def log_density(p):
+        beta1 = (1 - p["alpha1"]) * p["share"]
+
+        def advance(variance, previous):
+            shock = p["alpha1"] * (previous - p["mu"]) ** 2
+            variance = p["alpha0"] + shock + beta1 * variance
+            return variance, variance
+
+        _, later = jax.lax.scan(advance, jnp.asarray(first), y[:-1])
+        scale = jnp.sqrt(jnp.concatenate([jnp.array([first]), later]))
+        # The prior is flat in beta1, not in the share.
+        return jnp.sum(norm.logpdf(y, p["mu"], scale)) + jnp.log1p(-p["alpha1"])
+
+    def quantities(d):
+        beta1 = (1 - d["alpha1"]) * d["share"]
+        return np.stack([d["mu"], d["alpha0"], d["alpha1"], beta1], axis=-1)
+
+    return _problem(
+        "garch",
+        log_density,
+        {"mu": 0.0, "alpha0": 1.0, "alpha1": 0.5, "share": 0.5},
+        {"alpha0": positive, "alpha1": unit_interval, "share": unit_interval},
+        quantities,
+    )
+
+
+def gp_pois_regr() -> Problem:
+    """Poisson regression on a Gaussian process; its Cholesky factor may be NaN."""
+    data = _data("gp_pois_regr")
+    x, counts = data["x"], data["k"]
+    squares = (x[:, None] - x[None, :]) ** 2
+
+    def latent(rho, alpha, white):
+        cov = alpha**2 * jnp.exp(-squares / (2 * rho**2)) + JITTER * jnp.eye(len(x))
+        return jnp.linalg.cholesky(cov) @ white
+
+    def log_density(p):
+        f = latent(p["rho"], p["alpha"], p["white"])
+        likelihood = jnp.sum(counts * f - jnp.exp(f))
+        gamma = 24 * jnp.log(p["rho"]) - 4 * p["rho"]
+        prior = gamma + norm.logpdf(p["alpha"], 0, 2)
+        return likelihood + prior + jnp.sum(norm.logpdf(p["white"]))
+
+    def quantities(d):
+        rho, alpha = d["rho"].ravel(), d["alpha"].ravel()
+        white = d["white"].reshape(-1, len(x))
+        f = np.asarray(jax.vmap(latent)(rho, alpha, white)).reshape(d["white"].shape)
+        return _beside(d["rho"][..., None], d["alpha"][..., None], f)
+
+    return _problem(
+        "gp_pois_regr",
+        log_density,
+        {"rho": 1.0, "alpha": 1.0, "white": np.zeros(len(x))},
+        {"rho": positive, "alpha": positive},
+        quantities,
+    )
+
+
+def kidiq() -> Problem:
+    """Linear regression of children's scores, with an interaction."""
+    data = _data("kidiq")
+    score, school, iq = data["kid_score"], data["mom_hs"], data["mom_iq"]
+    design = np.stack([np.ones_like(iq), school, iq, school * iq], axis=1)
+
+    def log_density(p):
+        likelihood = jnp.sum(norm.logpdf(score, design @ p["beta"], p["sigma"]))
+        return likelihood + half_cauchy(p["sigma"], 2.5)
+
+    return _problem(
+        "kidiq",
+        log_density,
+        {"beta": np.zeros(4), "sigma": 1.0},
+        {"sigma": positive},
+        lambda d: _beside(d["beta"], d["sigma"][..., None]),
+        is_gaussian=True,
+    )
+
+
+def low_dim_gauss_mix() -> Problem:
+    """Mixture of two Gaussians, ordered by their means."""
+    y = _data("low_dim_gauss_mix")["y"][:, None]
+
+    def log_density(p):
+        shares = jnp.stack([jnp.log(p["theta"]), jnp.log1p(-p["theta"])])
+        parts = shares + norm.logpdf(y, p["mu"], p["sigma"])
+        likelihood = jnp.sum(jnp.logaddexp(parts[:, 0], parts[:, 1]))
+        scales = jnp.concatenate([p["mu"], p["sigma"]])
+        return likelihood + jnp.sum(norm.logpdf(scales, 0, 2)) + 4 * jnp.sum(shares)
+
+    return _problem(
+        "low_dim_gauss_mix",
+        log_density,
+        {"mu": np.array([-1.0, 1.0]), "sigma": np.ones(2), "theta": 0.5},
+        {"mu": ordered, "sigma": positive, "theta": unit_interval},
+        lambda d: _beside(d["mu"], d["sigma"], d["theta"][..., None]),
+        is_gaussian=True,
+    )
+
+
+def _problem(
+    name: str,
+    log_density: Callable[[Any], Array],
+    init: dict[str, Any],
+    constraints: dict[str, Any],
+    quantities: Callable[[Draws], np.ndarray],
+    is_gaussian: bool = False,
+) -> Problem:
+    posteriors = json.loads((folder() / "reference.json").read_text())["posteriors"]
+    # The folder's names are data-model; the data's name alone is unique.
+    key = next(key for key in posteriors if key.split("-")[0] == name)
+    moments = posteriors[key]["parameters"]
+    return Problem(
+        name,
+        lambda: from_jax(log_density, init, constraints),
+        quantities,
+        tuple(moments),
+        np.array([entry["mean"] for entry in moments.values()]),
+        np.array([entry["sd"] for entry in moments.values()]),
+        is_gaussian,
+    )
+
+
+def _data(name: str) -> dict[str, np.ndarray]:
+    with np.load(folder() / "data" / f"{name}.npz") as arrays:
+        return dict(arrays)
+
+
+def _beside(*blocks: np.ndarray) -> np.ndarray:
+    return np.concatenate(blocks, axis=-1)

@@ -1,0 +1,108 @@
+"""The benchmark: every method, budget and seed on posteriors with known moments."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vhmc.lab.bench.jobs import Job, run_jobs
+from vhmc.lab.bench.measure import BUDGETED, NUTS, Task
+from vhmc.lab.bench.problems import PROBLEMS
+from vhmc.lab.bench.rows import Row
+from vhmc.sampler.plan import LEAST_BUDGET
+
+QUICK: dict[str, Any] = {
+    "problems": ("arK", "banana-2"),
+    "budgets": (100, 300),
+    "seeds": 1,
+    "with_nuts": False,
+}
+"""What `--quick` changes."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be chosen.
+
+    problems: names in `PROBLEMS`.
+    budgets: calls of the model, at most.
+    seeds: runs of each, with seeds from 0.
+    main_budget: that of the tables, one of the budgets.
+    with_nuts: whether NUTS runs too, once a seed and without a budget.
+    workers: processes, each of which takes one problem at a time.
+    methods: names in `BUDGETED`.
+    """
+
+    problems: tuple[str, ...] = tuple(PROBLEMS)
+    budgets: tuple[int, ...] = (100, 300, 1000, 3000)
+    seeds: int = 5
+    main_budget: int = 1000
+    with_nuts: bool = True
+    workers: int = 1
+    methods: tuple[str, ...] = tuple(BUDGETED)
+
+    def __post_init__(self):
+        check_names("problem", self.problems, PROBLEMS)
+        check_names("method", self.methods, BUDGETED)
+        check_budgets(self.budgets)
+        check_counts(seeds=self.seeds, workers=self.workers)
+        if self.main_budget not in self.budgets:
+            raise ValueError(
+                f"main_budget must be one of the budgets {_listed(self.budgets)}, got "
+                f"{self.main_budget}"
+            )
+
+    def tasks(self) -> tuple[Task, ...]:
+        """The runs of one problem: the first is the one whose time the tables show."""
+        rest = sorted(set(self.budgets) - {self.main_budget})
+        tasks = [
+            Task(method, budget, seed)
+            for budget in (self.main_budget, *rest)
+            for method in self.methods
+            for seed in range(self.seeds)
+        ]
+        if self.with_nuts:
+            tasks += [Task(NUTS, 0, seed) for seed in range(self.seeds)]
+        return tuple(tasks)
+
+
+def run(
+    settings: Settings, report: Callable[[str], None], path: Path | None = None
+) -> list[Row]:
+    """Run everything but what the file at `path` holds already, and add to it."""
+    tasks = settings.tasks()
+    jobs = [Job(PROBLEMS[name], name, tasks) for name in settings.problems]
+    return run_jobs(jobs, report, path, settings.workers)
+
+
+def check_names(kind: str, names: tuple[str, ...], known: Collection[str]) -> None:
+    """Refuse names that mean nothing, and a choice of nothing."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(
+            f"no {kind} is named {_listed(unknown)}: choose from {_listed(known)}"
+        )
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"name at least one {kind}, and each once")
+
+
+def check_budgets(budgets: tuple[int, ...]) -> None:
+    """Refuse budgets that `vhmc.sample` would."""
+    if not budgets or len(set(budgets)) < len(budgets):
+        raise ValueError("name at least one budget, and each once")
+    if min(budgets) < LEAST_BUDGET:
+        raise ValueError(
+            f"a budget must be at least {LEAST_BUDGET} calls of the model, got "
+            f"{min(budgets)}"
+        )
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse numbers below one."""
+    for name, number in counts.items():
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}")
+
+
+def _listed(values: Collection[Any]) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,142 @@
+r"""What rows add up to, problem by problem at one budget.
+
+The price of NUTS *for the same accuracy* is read off its default run of $n$ calls with
+the worst mean error $e$, while ours took $n'$ calls and has $e'$. A Monte Carlo error
+falls like $1 / \sqrt{n}$, so NUTS reaches $e'$ after $n (e / e')^2$ calls. If we are
+less accurate than its default run, NUTS may thus stop early, and even its warm-up,
+which it cannot shorten, is scaled down. If we are more accurate, we do not extrapolate
+but count the run as it is, and the ratio is a lower bound:
+
+$$\mathrm{ratio} = \frac{n}{n'} \min\{1, (e / e')^2\}.$$
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vhmc.lab.bench.measure import BUDGETED, NUTS
+from vhmc.lab.bench.problems import POSTERIORDB
+from vhmc.lab.bench.rows import Row
+
+OURS = "vhmc"
+TOLERANCE = 0.10
+"""Errors that we want: of a mean in sd, of an sd in itself."""
+WANTED_SHARE = 0.8
+"""Of the seeds that must be within the tolerance: four of five."""
+FAILURE = 0.25
+"""Errors beyond which a good verdict is a silent failure."""
+
+
+def summarise(rows: Sequence[Row], main_budget: int) -> list[dict[str, Any]]:
+    """One line a problem, with medians over seeds at the main budget."""
+    names = dict.fromkeys(row.problem for row in rows)
+    return [
+        _line([row for row in rows if row.problem == name], main_budget)
+        for name in names
+    ]
+
+
+def is_silent_failure(row: Row) -> bool:
+    """Whether the run called draws good that are not."""
+    return row.verdict == "good" and not row.is_within(FAILURE)
+
+
+def is_false_alarm(row: Row) -> bool:
+    """Whether the run warned of draws that are fine."""
+    return row.verdict != "good" and row.is_within(TOLERANCE)
+
+
+def nuts_ratio(
+    calls: float, error: float, nuts_calls: float, nuts_error: float
+) -> tuple[float, bool]:
+    """Calls of NUTS to ours for the same accuracy, and whether it is a lower bound."""
+    if np.isnan([calls, error, nuts_calls, nuts_error]).any():
+        return np.nan, False
+    if np.isinf(error):
+        return 0.0, False
+    if error <= nuts_error:
+        return nuts_calls / calls, True
+    return nuts_calls / calls * (nuts_error / error) ** 2, False
+
+
+def meets_target(line: dict[str, Any]) -> bool:
+    """Whether enough seeds are within the tolerance."""
+    return line["runs"] > 0 and line["within"] >= WANTED_SHARE * line["runs"]
+
+
+def headline(rows: Sequence[Row], lines: Sequence[dict[str, Any]]) -> str:
+    """The benchmark in one sentence."""
+    known = [line for line in lines if line["problem"] in POSTERIORDB]
+    ours = [row for row in rows if row.method == OURS]
+    silent = sum(map(is_silent_failure, ours))
+    ratios = [line["nuts_ratio"] for line in lines]
+    parts = [f"{silent} silent failures in {len(ours)} runs of vhmc at all budgets"]
+    if known:
+        met = sum(map(meets_target, known))
+        parts.insert(
+            0,
+            f"{met} of {len(known)} posteriors of posteriordb within {TOLERANCE:.2f} "
+            f"sd and {TOLERANCE:.0%} on {WANTED_SHARE:.0%} of the seeds",
+        )
+    if not np.isnan(ratios).all():
+        parts.append(
+            f"NUTS takes {np.nanmedian(ratios):.1f} times the evaluations for the same "
+            "accuracy (median over problems)"
+        )
+    return "; ".join(parts) + "."
+
+
+def _line(rows: list[Row], main_budget: int) -> dict[str, Any]:
+    ours = [row for row in rows if (row.method, row.budget) == (OURS, main_budget)]
+    nuts = [row for row in rows if row.method == NUTS]
+    line: dict[str, Any] = {
+        "problem": rows[0].problem,
+        "dim": rows[0].dim,
+        "budget": main_budget,
+        "mean_error": median(row.mean_error for row in ours),
+        "sd_error": median(row.sd_error for row in ours),
+        "runs": len(ours),
+        "within": sum(row.is_within(TOLERANCE) for row in ours),
+        "evaluations": median(row.num_evaluations for row in ours),
+        "verdicts": verdicts(ours),
+        "silent_failures": sum(map(is_silent_failure, ours)),
+        "seconds_outside_first": median(
+            row.seconds_outside for row in ours if row.is_first
+        ),
+        "seconds_outside": median(
+            row.seconds_outside for row in ours if not row.is_first
+        ),
+    }
+    for method in BUDGETED:
+        if method != OURS:
+            some = [r for r in rows if (r.method, r.budget) == (method, main_budget)]
+            line[f"{method}_mean_error"] = median(row.mean_error for row in some)
+            line[f"{method}_sd_error"] = median(row.sd_error for row in some)
+    line["nuts_mean_error"] = median(row.mean_error for row in nuts)
+    line["nuts_sd_error"] = median(row.sd_error for row in nuts)
+    line["nuts_evaluations"] = median(row.num_evaluations for row in nuts)
+    line["nuts_ratio"], line["nuts_ratio_is_bound"] = nuts_ratio(
+        line["evaluations"],
+        line["mean_error"],
+        line["nuts_evaluations"],
+        line["nuts_mean_error"],
+    )
+    return line
+
+
+def verdicts(rows: Iterable[Row]) -> str:
+    """How often each was given, as `good 4, caution 1`."""
+    given = [row.verdict or "failed" for row in rows]
+    order = ("good", "caution", "bad", "failed")
+    return ", ".join(f"{name} {given.count(name)}" for name in order if name in given)
+
+
+def median(values: Iterable[float]) -> float:
+    """The median, infinite ones included; NaN of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return np.nan
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    # Not their mean if equal: infinity minus infinity is no number.
+    return low if low == high else (low + high) / 2

@@ -1,0 +1,109 @@
+"""All methods on all problems in one process, so that ratios hold."""
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vhmc.lab.bench.tall.methods import METHODS, load_all
+from vhmc.lab.bench.tall.problems import make
+from vhmc.lab.bench.tall.race import Compiling, Finish, race
+from vhmc.lab.bench.tall.truth import LEAST_ROUNDS, reference
+
+OURS = "vhmc"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run.
+
+    problems: by name; `simulated-100000` has so many rows.
+    methods: by name.
+    limit: seconds for each method on each problem.
+    times: as long as ours that a method may take, where ours was run before it.
+    rounds: of sixteen exact draws, for the reference.
+    """
+
+    problems: tuple[str, ...] = (
+        *("a9a", "nycflights", "covtype"),
+        *("simulated-10000", "simulated-100000", "simulated-1000000"),
+        "simulated-10000000",
+    )
+    methods: tuple[str, ...] = tuple(METHODS)
+    limit: float = 600.0
+    times: float = 50.0
+    rounds: int = 200
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.methods if name not in METHODS]
+        if unknown:
+            raise ValueError(
+                f"methods are {', '.join(METHODS)}, got {', '.join(unknown)}"
+            )
+        if not (self.limit > 0 and self.times > 0) or self.rounds < LEAST_ROUNDS:
+            raise ValueError(
+                f"limit and times must be positive, and rounds at least {LEAST_ROUNDS}"
+            )
+
+
+def run(
+    folder: Path, settings: Settings, report: Callable[[str], None]
+) -> list[Finish]:
+    """Rows are written as they come.
+
+    Simulated problems are to be given with growing numbers of rows: a method that was
+    not there in time is left out of those with more.
+    """
+    compiling, rows = Compiling(), []
+    load_all(settings.methods)
+    slow: dict[str, str] = {}
+    for name in settings.problems:
+        problem = make(name)
+        report(f"{name}: {problem.x.shape[0]} rows, {problem.x.shape[1]} columns")
+        truth = reference(problem, settings.rounds)
+        report(
+            f"  reference known to {truth.rem:.1e} (mean), {truth.rec:.1e} (covariance)"
+        )
+        limit = settings.limit
+        for method in settings.methods:
+            if name.startswith("simulated") and method in slow:
+                report(
+                    f"  {method}: left out, was not there in time with {slow[method]}"
+                )
+                continue
+            row = race(problem, truth, method, limit, compiling)
+            if method == OURS:
+                limit = min(limit, settings.times * row.seconds)
+            rows.append(row)
+            report(line(row))
+            store(folder / "races.csv", rows)
+            if name.startswith("simulated") and row.seconds == float("inf"):
+                slow[method] = f"{row.rows:,} rows"
+    return rows
+
+
+def line(row: Finish) -> str:
+    """A race in words."""
+    end = f"arrived after {row.seconds:.1f} s"
+    if row.seconds == float("inf"):
+        end = f"not there after {row.elapsed:.0f} s (forecast {row.forecast:.0f} s)"
+    text = (
+        f"  {row.method}: {end}, {row.compiling:.1f} s of it compiling; "
+        f"{row.passes:.0f} passes, {row.num_draws} draws, REM {row.rem:.2g}, "
+        f"REC {row.rec:.2g}"
+    )
+    if row.model == row.model:
+        text += (
+            f"; model {row.model:.1f} s, training {row.training:.1f} s, drawing "
+            f"{row.drawing:.1f} s"
+        )
+    return text + (f"; {row.note}" if row.note else "")
+
+
+def store(path: Path, rows: Sequence[Finish]) -> None:
+    """As a table of text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(Finish._fields)
+        writer.writerows(rows)

@@ -1,0 +1,90 @@
+"""A long exact run, for the moments that errors are measured against."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc._types import Potential
+from vhmc.lab.baselines import ExactHMC
+from vhmc.numerics.gaussian import Gaussian
+from vhmc.numerics.hmc import HMC, HMCState
+from vhmc.numerics.mass import mass_from_covariance
+
+STEP_SIZE, NUM_STEPS = 0.5, 3
+"""A quarter of a period of the Gaussian in three steps: draws all but independent."""
+
+
+class Truth(NamedTuple):
+    """Posterior mean and covariance, from so many draws."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    num_draws: int
+    acceptance: float
+
+    @classmethod
+    def from_numbers(cls, numbers: Mapping[str, np.ndarray]) -> "Truth":
+        """As it was stored."""
+        return cls(
+            numbers["mean"],
+            numbers["covariance"],
+            int(numbers["num_draws"]),
+            float(numbers["acceptance"]),
+        )
+
+
+def exact_moments(
+    potential: Potential,
+    guide: Gaussian,
+    num_draws: int,
+    num_chains: int,
+    seed: int,
+    share: Callable[[float], None] = lambda _: None,
+) -> Truth:
+    """HMC on the exact potential with Laplace's covariance as mass.
+
+    Sums are added up block by block, so any number of draws fits into memory.
+    """
+    rng = np.random.default_rng(seed)
+    chain, state, center, _ = started(rng, potential, guide, num_chains)
+    dim = len(center)
+    state, _ = chain.advance(rng, state, 20)
+    total, squares = np.zeros(dim), np.zeros((dim, dim))
+    count, acceptance = 0, []
+    while count < num_draws:
+        state, block = chain.advance(rng, state, 20)
+        draws = block.theta.reshape(-1, dim) - center
+        total += draws.sum(axis=0)
+        squares += draws.T @ draws
+        count += len(draws)
+        acceptance.append(block.acceptance)
+        share(count / num_draws)
+    mean = total / count
+    covariance = squares / count - np.outer(mean, mean)
+    return Truth(center + mean, covariance, count, float(np.mean(acceptance)))
+
+
+def started(
+    rng: np.random.Generator, potential: Potential, guide: Gaussian, num_chains: int
+) -> tuple[ExactHMC, HMCState, np.ndarray, np.ndarray]:
+    """Exact chains at draws of Laplace's Gaussian; also its mean and lower factor."""
+    covariance = np.linalg.inv(np.asarray(guide.precision))
+    mass = mass_from_covariance(jnp.asarray(covariance))
+    kernel = HMC(mass, jnp.asarray(STEP_SIZE), jnp.asarray(NUM_STEPS))
+    chain = ExactHMC(kernel, potential)
+    lower, center = np.linalg.cholesky(covariance), np.asarray(guide.mean)
+    white = rng.standard_normal((num_chains, len(center)))
+    return chain, chain.init(center + white @ lower.T), center, lower
+
+
+def relative_error(found: np.ndarray, truth: np.ndarray) -> float:
+    """Eq. REMC: sum of absolute errors over the sum of absolute values."""
+    return float(np.abs(found - truth).sum() / np.abs(truth).sum())
+
+
+def covariance_of(draws: np.ndarray) -> np.ndarray:
+    """Sample covariance as the paper defines it, for draws one a row."""
+    centred = draws - draws.mean(axis=0)
+    return centred.T @ centred / len(draws)

@@ -1,1 +1,0 @@
-"""The algorithms: the paper's, and what they stand on."""

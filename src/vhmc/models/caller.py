@@ -1,0 +1,113 @@
+"""The user's function asked at many points: in turn, in a batch, or by workers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vhmc._arguments import positive, shown
+from vhmc.evaluation.guard import Guarded
+from vhmc.evaluation.target import Answers
+
+
+class Checked:
+    """The user's function with its answer looked at; it can be sent to a worker.
+
+    function: of the user, from a vector to a log density and its gradient, or to a log
+        density alone.
+    with_grad: whether it returns the gradient, too.
+    """
+
+    def __init__(self, function: Callable[..., Any], with_grad: bool):
+        self._function, self._with_grad = function, with_grad
+
+    def __call__(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log density and gradient at a point, or at rows of points."""
+        # A copy: a function that works in place must not move the chain.
+        answer = self._function(point.copy())
+        value, grad = answer, np.zeros_like(point)
+        if self._with_grad:
+            try:
+                value, grad = answer
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    "the model must return the log density and its gradient"
+                ) from error
+        value, grad = np.asarray(value, dtype=float), np.asarray(grad, dtype=float)
+        leading = point.shape[:-1]
+        if value.size != np.prod(leading):
+            expected = f"{leading[0]} numbers" if leading else "one number"
+            raise ValueError(
+                f"the log density must be {expected}, got shape {value.shape}"
+            )
+        if grad.shape != point.shape:
+            raise ValueError(
+                f"the gradient must have shape {point.shape}, got {grad.shape}"
+            )
+        return value.reshape(leading), grad
+
+
+class Caller:
+    """A user's function that answers for many points and never raises.
+
+    function: see `Checked`.
+    with_grad: whether it returns the gradient, too.
+    batch: whether it takes all points at once, one a row.
+    parallel: object with a `map`, such as a pool of processes or a Dask client.
+    timeout: seconds after which a call is given up.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        with_grad: bool = True,
+        batch: bool = False,
+        parallel: Any = None,
+        timeout: float | None = None,
+    ):
+        if not callable(function):
+            raise ValueError(f"the model must be a function, got {shown(function)}")
+        if parallel is not None and not callable(getattr(parallel, "map", None)):
+            raise ValueError(f"parallel must have a `map`, got {shown(parallel)}")
+        if parallel is not None and batch:
+            raise ValueError("a batch is one call: give batch or parallel, not both")
+        if timeout is not None:
+            timeout = positive("timeout", timeout)
+        self._ask = Guarded(Checked(function, with_grad), timeout)
+        self._is_batch, self._parallel = batch, parallel
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether points are asked one after the other."""
+        return self._parallel is None and not self._is_batch
+
+    def __call__(self, points: np.ndarray) -> Answers:
+        """Log densities and gradients at rows of points."""
+        values, grads = np.full(len(points), np.nan), np.full_like(points, np.nan)
+        if self._is_batch:
+            answer, reason = self._ask(points)
+            if not reason:
+                values, grads = answer
+            return Answers(values, grads, [reason] * len(points))
+        is_parallel = self._parallel is not None
+        rows = self._in_parallel(points) if is_parallel else map(self._ask, points)
+        reasons = []
+        for i, (answer, reason) in enumerate(rows):
+            if not reason:
+                values[i], grads[i] = answer
+            reasons.append(reason)
+        return Answers(values, grads, reasons)
+
+    def _in_parallel(self, points: np.ndarray) -> Sequence[tuple[Any, str]]:
+        """Answers in order; where the workers fail, the rest has that as its reason."""
+        rows: list[tuple[Any, str]] = []
+
+        def collect() -> None:
+            for row in self._parallel.map(self._ask, list(points)):
+                # Dask and a few others hand out futures.
+                rows.append(row.result() if hasattr(row, "result") else row)
+
+        _, obstacle = Guarded(collect)()  # a pool that broke, a cluster that is gone
+        missing = len(points) - len(rows)
+        return rows + [(None, f"the workers failed: {obstacle}")] * missing

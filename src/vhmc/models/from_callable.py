@@ -1,0 +1,171 @@
+"""Models that are any Python function: NumPy, a subprocess, a simulator."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from vhmc._arguments import shown, whole
+from vhmc._types import Vector
+from vhmc.evaluation.target import Answers, Target
+from vhmc.models.batches import batched
+from vhmc.models.caller import Caller
+from vhmc.models.differences import differences as checked_differences
+from vhmc.models.host import HostTarget
+from vhmc.models.parameters import Parameters
+from vhmc.numerics.constraints import AbstractConstraint
+
+Names = Sequence[str] | Mapping[str, tuple[int, ...]]
+
+
+def from_callable(
+    value_and_grad: Callable[[np.ndarray], Any],
+    dim: int,
+    init: ArrayLike | None = None,
+    *,
+    names: Names | None = None,
+    constraints: Mapping[str, AbstractConstraint] | None = None,
+    batch: bool = False,
+    differences: str | None = None,
+    step: float | None = None,
+    parallel: Any = None,
+    timeout: float | None = None,
+) -> Target:
+    """Target of a Python function; nothing is traced.
+
+    Where the function raises, takes too long or returns what is not finite, the point
+    is rejected and the reason kept.
+
+    value_and_grad: takes a vector of length `dim` in the user's space, returns the log
+        density up to a constant and its gradient there. The Jacobian of constraints is
+        added here.
+    dim: number of parameters.
+    init: vector to start from, zero unless given.
+    names: a name for each parameter, or a dict from names to shapes; all of them are
+        one vector `theta` unless given.
+    constraints: where named parameters live; those not named are real.
+    batch: whether the function takes points of shape (n, dim) and returns n values and
+        gradients of shape (n, dim).
+    differences: `forward` or `central` if the function returns the value alone: the
+        gradient is then made of 1 + dim or 1 + 2 dim values, each counted as a call.
+    step: of the differences, relative; of the size that rounding asks for unless given.
+        A model with noise of its own, such as an adaptive solver, wants a larger one.
+    parallel: an object with a `map` that asks the function at several points at once: a
+        pool of threads or processes, a Dask client, an MPI executor. For processes the
+        function must be one that can be pickled.
+    timeout: seconds after which a call is given up. It cannot be ended from outside:
+        it goes on in a thread that nobody waits for.
+    """
+    parameters = _parameters(dim, init, names, constraints or {})
+    caller = Caller(
+        value_and_grad,
+        with_grad=differences is None,
+        batch=batch,
+        parallel=parallel,
+        timeout=timeout,
+    )
+    view = _View(parameters) if constraints else None
+    if differences is None:
+        if step is not None:
+            raise ValueError("step is for differences, and none were asked for")
+
+        def ask(thetas: np.ndarray) -> Answers:
+            if view is None:
+                return caller(thetas)
+            return view.free_answers(thetas, caller(view.points(thetas)))
+
+        return HostTarget(
+            ask, parameters, "a Python function", is_serial=caller.is_serial
+        )
+    rule = checked_differences(differences, step)
+
+    def values(thetas: np.ndarray) -> Answers:
+        if view is None:
+            return caller(thetas)
+        said = caller(view.points(thetas))
+        return said._replace(value=said.value + view.log_jacobians(thetas))
+
+    return HostTarget(
+        lambda thetas: rule.answers(values, thetas),
+        parameters,
+        f"a Python function, gradients by {differences} differences",
+        price=rule.price(parameters.dim),
+        noise_step=rule.step,
+        is_serial=caller.is_serial,
+    )
+
+
+def _parameters(
+    dim: int,
+    init: ArrayLike | None,
+    names: Names | None,
+    constraints: Mapping[str, AbstractConstraint],
+) -> Parameters:
+    dim = whole("dim", dim, 1)
+    start = np.zeros(dim) if init is None else _vector(init)
+    if start.shape != (dim,):
+        raise ValueError(f"init must have shape ({dim},), got {start.shape}")
+    shapes = {"theta": (dim,)} if names is None else _shapes(names)
+    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    if sum(sizes) != dim:
+        raise ValueError(f"names are for {sum(sizes)} parameters, dim is {dim}")
+    parts = np.split(start, np.cumsum(sizes)[:-1])
+    values = {
+        name: part.reshape(shape)
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+    return Parameters(values, constraints)
+
+
+def _shapes(names: Names) -> dict[str, tuple[int, ...]]:
+    are_words = isinstance(names, Sequence | Mapping) and not isinstance(names, str)
+    are_words = are_words and all(isinstance(n, str) and n.strip() for n in names)
+    if not are_words or len(set(names)) != len(names):
+        raise ValueError(
+            "names must be different words, or a dict from them to shapes, "
+            f"got {shown(names)}"
+        )
+    if not isinstance(names, Mapping):
+        return dict.fromkeys(names, ())
+    shapes = {}
+    for name, shape in names.items():
+        if not isinstance(shape, tuple | list):
+            raise ValueError(f"the shape of {name} must be a tuple, got {shown(shape)}")
+        shapes[name] = tuple(whole(f"the shape of {name}", n, 1) for n in shape)
+    return shapes
+
+
+def _vector(init: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(init, dtype=float)
+    except (TypeError, ValueError) as error:
+        message = f"init must be a vector of real numbers, got {shown(init)}"
+        raise ValueError(message) from error
+
+
+class _View:
+    """The user's flat vector seen from the free one."""
+
+    def __init__(self, parameters: Parameters):
+        def log_jacobian(theta: Vector) -> jax.Array:
+            return parameters.unflatten(theta)[1]
+
+        def pull(theta: Vector, grad: Float[Array, " n"]) -> Vector:
+            (free,) = jax.vjp(parameters.flat_values, theta)[1](grad)
+            return free + jax.grad(log_jacobian)(theta)
+
+        # Vectors in the user's space, and what a density there gains on the free one.
+        self.points = batched(parameters.flat_values)
+        self.log_jacobians = batched(log_jacobian)
+        self._pull = batched(pull)
+
+    def free_answers(self, thetas: np.ndarray, said: Answers) -> Answers:
+        """Answers in the user's space as those of the density on the free one."""
+        return Answers(
+            said.value + self.log_jacobians(thetas),
+            self._pull(thetas, said.grad),
+            said.reason,
+        )

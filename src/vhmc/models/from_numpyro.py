@@ -1,0 +1,161 @@
+"""Models written in NumPyro, with its own transforms."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from vhmc._types import Scalar, Vector
+from vhmc.evaluation.space import Space
+from vhmc.evaluation.target import Target
+from vhmc.models.batches import batched
+from vhmc.models.extras import load
+from vhmc.models.traced import TracedTarget
+
+
+def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target:
+    """Target of a NumPyro model; the arguments are the model's own.
+
+    Draws of its sample sites come back in their supports, with the deterministic sites
+    and the names of plates as dims. No call of the model's density is made here: the
+    start is zero in NumPyro's unconstrained space.
+    """
+    load("numpyro", "from_numpyro", "numpyro")
+    space = NumPyroSpace(model, args, kwargs)
+    return TracedTarget(space.energy, space)
+
+
+class NumPyroSpace(Space):
+    """Sample sites in their supports, by NumPyro's bijections."""
+
+    def __init__(self, model: Callable[..., Any], args: tuple, kwargs: dict[str, Any]):
+        self._model, self._args, self._kwargs = model, args, kwargs
+        sites = _traced_sites(model, args, kwargs)
+        latent = {
+            name: site
+            for name, site in sites.items()
+            if site["type"] == "sample" and not site["is_observed"]
+        }
+        discrete = [
+            name for name, site in latent.items() if site["fn"].support.is_discrete
+        ]
+        if discrete:
+            raise ValueError(
+                f"sites {', '.join(discrete)} are discrete: sum them out of the model"
+            )
+        if not latent:
+            raise ValueError("the model has no parameters: no sample site without obs")
+        self.names = list(latent)
+        self.shapes = {name: site["shape"] for name, site in latent.items()}
+        self._observed = any(
+            site["type"] == "sample" and site["is_observed"] for site in sites.values()
+        )
+        zeros = {name: jnp.zeros(site["free_shape"]) for name, site in latent.items()}
+        # JAX sorts the names of a dict; a list keeps the model's own order.
+        vector, unravel = ravel_pytree([zeros[name] for name in self.names])
+        self.free_sizes = [zeros[name].size for name in self.names]
+        self._unravel = lambda theta: dict(zip(self.names, unravel(theta), strict=True))
+        self.start = np.asarray(vector, dtype=float)
+        self.dims = {name: _dims(name, site) for name, site in sites.items()}
+        self.coords = {}
+
+    def energy(self, theta: Vector) -> Scalar:
+        """Minus the log joint density, Jacobians included."""
+        from numpyro.infer.util import potential_energy
+
+        return potential_energy(
+            self._model, self._args, self._kwargs, self._unravel(theta)
+        )
+
+    def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Sample sites in their supports."""
+        values = self._replay(thetas, return_deterministic=False)
+        return {name: values[name] for name in self.names}
+
+    def expand(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Sample sites, then deterministic ones."""
+        values = self._replay(thetas, return_deterministic=True)
+        first = {name: values.pop(name) for name in self.names}
+        return first | values
+
+    def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Of observed sites."""
+        from numpyro.infer import log_likelihood
+
+        if not self._observed:
+            return {}
+        draws = self.constrain(thetas.reshape(-1, self.dim))
+        terms = log_likelihood(self._model, draws, *self._args, **self._kwargs)
+        leading = thetas.shape[:-1]
+        return {
+            name: np.asarray(term).reshape(*leading, *term.shape[1:])
+            for name, term in terms.items()
+        }
+
+    def _replay(
+        self, thetas: np.ndarray, return_deterministic: bool
+    ) -> dict[str, np.ndarray]:
+        replay = self._replays[return_deterministic]
+        values = replay(np.asarray(thetas).reshape(-1, self.dim))
+        leading = thetas.shape[:-1]
+        return {
+            name: value.reshape(*leading, *value.shape[1:])
+            for name, value in values.items()
+        }
+
+    @functools.cached_property
+    def _replays(self) -> list[Callable[[np.ndarray], dict[str, np.ndarray]]]:
+        """Without and with what is derived, compiled once each."""
+        from numpyro.infer.util import constrain_fn
+
+        def replay(return_deterministic: bool, theta: Vector) -> dict[str, jax.Array]:
+            return constrain_fn(
+                self._model,
+                self._args,
+                self._kwargs,
+                self._unravel(theta),
+                return_deterministic=return_deterministic,
+            )
+
+        return [batched(functools.partial(replay, flag)) for flag in (False, True)]
+
+
+def _traced_sites(
+    model: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The sites of a model with their shapes, by tracing alone: nothing is computed."""
+    from numpyro import handlers
+    from numpyro.distributions import biject_to
+    from numpyro.infer.initialization import init_to_uniform
+
+    found: dict[str, dict[str, Any]] = {}
+
+    def run() -> None:
+        seeded = handlers.seed(model, jax.random.key(0))
+        # Improper priors have no sample; NumPyro's chains begin without one as well.
+        begun = handlers.substitute(seeded, substitute_fn=init_to_uniform)
+        for name, site in handlers.trace(begun).get_trace(*args, **kwargs).items():
+            if site["type"] not in ("sample", "deterministic"):
+                continue
+            found[name] = {**site, "shape": jnp.shape(site["value"])}
+            if site["type"] == "sample" and not site["fn"].support.is_discrete:
+                free = biject_to(site["fn"].support).inverse_shape
+                found[name]["free_shape"] = free(jnp.shape(site["value"]))
+
+    jax.eval_shape(run)
+    return found
+
+
+def _dims(name: str, site: dict[str, Any]) -> list[str]:
+    """Names of the axes of a site: its plates, then those of an event, as ArviZ's."""
+    names = [f"{name}_dim_{i}" for i in range(len(site["shape"]))]
+    num_event = site["fn"].event_dim if site["type"] == "sample" else 0
+    for frame in site.get("cond_indep_stack", ()):
+        place = frame.dim - num_event
+        if -place <= len(names) and site["shape"][place] == frame.size:
+            names[place] = frame.name
+    return names

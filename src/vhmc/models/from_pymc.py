@@ -1,0 +1,180 @@
+"""Models written in PyMC, with its own transforms, dims and coords."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc._types import Scalar, Vector
+from vhmc.evaluation.guard import Guarded
+from vhmc.evaluation.space import Space
+from vhmc.evaluation.target import Target
+from vhmc.models.caller import Caller
+from vhmc.models.extras import load
+from vhmc.models.host import HostTarget
+from vhmc.models.traced import TracedTarget
+
+
+def from_pymc(
+    model: Any = None, *, parallel: Any = None, timeout: float | None = None
+) -> Target:
+    """Target of a PyMC model; the one of the surrounding `with` unless given.
+
+    JAX evaluates the log density if it can trace it, PyTensor's compiled function if
+    not, as with an Op of one's own: `target.route` says which. Draws come back in the
+    model's own space with dims and coords, deterministics recomputed.
+
+    parallel, timeout: as in `from_callable`, where PyTensor evaluates.
+    """
+    pymc = load("pymc", "from_pymc", "pymc")
+    model = pymc.modelcontext(model)
+    if model.discrete_value_vars:
+        names = ", ".join(var.name for var in model.discrete_value_vars)
+        raise ValueError(f"parameters {names} are discrete: sum them out of the model")
+    if not model.value_vars:
+        raise ValueError("the model has no parameters: no random variable is free")
+    space = PyMCSpace(model)
+    # Tracing an Op may fail in many ways, and says so before anything is evaluated.
+    energy, obstacle = Guarded(_traced_energy)(model, space)
+    if not obstacle:
+        return TracedTarget(energy, space)
+    function = model.logp_dlogp_function(ravel_inputs=True)
+    function.set_extra_values({})
+    caller = Caller(_Flat(function), parallel=parallel, timeout=timeout)
+    route = f"compiled by PyTensor, as JAX cannot trace it ({obstacle})"
+    return HostTarget(caller, space, route, is_serial=caller.is_serial)
+
+
+class _Flat:
+    """PyTensor's function of one flat vector; its answer is its own memory."""
+
+    def __init__(self, function: Callable[[np.ndarray], tuple[Any, Any]]):
+        self._function = function
+
+    def __call__(self, theta: np.ndarray) -> tuple[Any, np.ndarray]:
+        value, grad = self._function(theta)
+        return value, np.array(grad)
+
+
+def _traced_energy(model: Any, space: "PyMCSpace") -> Callable[[Vector], Scalar]:
+    from pymc.sampling.jax import get_jaxified_graph
+
+    log_density = get_jaxified_graph(inputs=model.value_vars, outputs=[model.logp()])
+
+    def energy(theta: Vector) -> Scalar:
+        return -jnp.asarray(log_density(*space.split(theta))[0], dtype=float)
+
+    jax.eval_shape(jax.value_and_grad(energy), jnp.asarray(space.start))
+    return energy
+
+
+class PyMCSpace(Space):
+    """Free random variables in their supports, by PyMC's transforms."""
+
+    def __init__(self, model: Any):
+        self._model = model
+        point = model.initial_point()
+        starts = [np.asarray(point[var.name]) for var in model.value_vars]
+        self._free_shapes = [start.shape for start in starts]
+        self.free_sizes = [start.size for start in starts]
+        self._dtypes = [start.dtype for start in starts]
+        self.start = np.concatenate([start.ravel() for start in starts]).astype(float)
+        self.names = [variable.name for variable in model.free_RVs]
+        self._forward: dict[tuple[str, ...], Callable[..., Any]] = {}
+        variables = {
+            variable.name: variable for variable in model.unobserved_value_vars
+        }
+        derived = [variable.name for variable in model.deterministics]
+        self._variables = {name: variables[name] for name in [*self.names, *derived]}
+        first = self._values(self.start[None], self.names)
+        self.shapes = {name: value.shape[1:] for name, value in first.items()}
+        self.dims = {
+            name: [dim or f"{name}_dim_{i}" for i, dim in enumerate(dims)]
+            for name, dims in model.named_vars_to_dims.items()
+        }
+        self.coords = {
+            name: list(values)
+            for name, values in model.coords.items()
+            if values is not None
+        }
+
+    def split(self, theta: Any) -> list[Any]:
+        """A free vector as the values of PyMC's own variables."""
+        parts, begin = [], 0
+        for shape, dtype in zip(self._free_shapes, self._dtypes, strict=True):
+            end = begin + int(np.prod(shape))
+            parts.append(theta[begin:end].reshape(shape).astype(dtype))
+            begin = end
+        return parts
+
+    def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Free random variables in their supports."""
+        return self._values(thetas, self.names)
+
+    def expand(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Free random variables, then deterministics."""
+        return self._values(thetas, list(self._variables))
+
+    def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
+        """Of observed random variables, element by element."""
+        observed = self._model.observed_RVs
+        if not observed:
+            return {}
+        names = [variable.name for variable in observed]
+
+        def terms() -> list[Any]:
+            return self._model.logp(vars=observed, sum=False)
+
+        values = self._run(("log likelihood",), terms, thetas)
+        return dict(zip(names, values, strict=True))
+
+    def _values(self, thetas: np.ndarray, names: list[str]) -> dict[str, np.ndarray]:
+        def variables() -> list[Any]:
+            return [self._variables[name] for name in names]
+
+        values = self._run(("values", *names), variables, thetas)
+        return dict(zip(names, values, strict=True))
+
+    def _run(
+        self,
+        key: tuple[str, ...],
+        outputs: Callable[[], list[Any]],
+        thetas: np.ndarray,
+    ) -> list[np.ndarray]:
+        """PyTensor's variables at free vectors along the last axis, compiled once."""
+        if key not in self._forward:
+            self._forward[key] = _forward(self._model, outputs(), self)
+        rows = self._forward[key](thetas.reshape(-1, self.dim))
+        leading = thetas.shape[:-1]
+        return [np.asarray(row).reshape(*leading, *row.shape[1:]) for row in rows]
+
+
+def _forward(
+    model: Any, outputs: list[Any], space: PyMCSpace
+) -> Callable[[np.ndarray], list[np.ndarray]]:
+    """Variables at rows of free vectors, by JAX or else by PyTensor, row by row."""
+    batch, obstacle = Guarded(_traced_forward)(model, outputs, space)
+    if not obstacle:
+        return batch
+    function = model.compile_fn(
+        inputs=model.value_vars, outs=outputs, on_unused_input="ignore", point_fn=False
+    )
+
+    def row_by_row(thetas: np.ndarray) -> list[np.ndarray]:
+        rows = [function(*space.split(theta)) for theta in thetas]
+        return [np.stack(values) for values in zip(*rows, strict=True)]
+
+    return row_by_row
+
+
+def _traced_forward(
+    model: Any, outputs: list[Any], space: PyMCSpace
+) -> Callable[[np.ndarray], list[np.ndarray]]:
+    from pymc.sampling.jax import get_jaxified_graph
+
+    graph = get_jaxified_graph(inputs=model.value_vars, outputs=outputs)
+    batch = jax.jit(jax.vmap(lambda theta: graph(*space.split(theta))))
+    jax.eval_shape(batch, jnp.asarray(space.start)[None])
+    return batch

@@ -1,0 +1,251 @@
+"""Simulators behind the UM-Bridge protocol: any language, any machine."""
+
+import http.client
+import json
+import threading
+import urllib.parse
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vhmc._arguments import whole
+from vhmc.evaluation.target import Target
+from vhmc.models.from_callable import Names, from_callable
+from vhmc.numerics.constraints import AbstractConstraint
+
+PROTOCOL = 1.0
+Density = Callable[[Any], Any] | tuple[ArrayLike, ArrayLike]
+ValueAndGrad = Callable[[np.ndarray], tuple[Any, Any]]
+
+
+def from_umbridge(
+    url: str,
+    model_name: str,
+    *,
+    prior: Density | None = None,
+    noise: Density | None = None,
+    init: ArrayLike | None = None,
+    names: Names | None = None,
+    constraints: Mapping[str, AbstractConstraint] | None = None,
+    config: dict[str, Any] | None = None,
+    differences: str | None = None,
+    step: float | None = None,
+    workers: int = 1,
+    timeout: float | None = None,
+) -> Target:
+    """Target of a model served by UM-Bridge: its outputs, a prior, and a noise.
+
+    One evaluation and one gradient of the server's model count as one call.
+
+    url: of the server, such as http://localhost:4242.
+    model_name: of the model on that server.
+    prior: log density of the parameters, a function JAX can trace, or a pair of mean
+        and standard deviation of independent normals; none if the model's output is the
+        log posterior.
+    noise: log density of the data as a function of the model's output, or a pair of the
+        data and the standard deviation of independent normal errors; none if the output
+        is one number, a log density itself.
+    init: parameters to start from; the prior's mean if that is a pair, else zero.
+    names, constraints, differences, step: as in `from_callable`; differences are needed
+        where the server has no gradient.
+    config: passed to the server with every request.
+    workers: points that the server is asked for at a time.
+    timeout: seconds after which a request is given up.
+    """
+    server = Server(url, model_name, config or {}, timeout)
+    dim, num_outputs = sum(server.input_sizes), sum(server.output_sizes)
+    if noise is None and num_outputs != 1:
+        raise ValueError(
+            f"the model has {num_outputs} outputs: give the noise that links them to "
+            "the data"
+        )
+    if differences is None and not server.has_gradient:
+        raise ValueError(
+            "the server's model has no gradient: choose differences, 'forward' or "
+            "'central'"
+        )
+    workers = whole("workers", workers, 1)
+    if init is None and isinstance(prior, tuple):
+        init = np.broadcast_to(np.asarray(prior[0], dtype=float), (dim,))
+    log_prior = _density(prior, dim, "prior")
+    log_noise = _density(noise, num_outputs, "noise")
+    model = _Posterior(server, log_prior, log_noise, with_grad=differences is None)
+    target = from_callable(
+        model,
+        dim,
+        init,
+        names=names,
+        constraints=constraints,
+        differences=differences,
+        step=step,
+        parallel=ThreadPoolExecutor(workers) if workers > 1 else None,
+    )
+    target.route = f"the UM-Bridge model {model_name} at {url}"
+    return target
+
+
+class Server:
+    """A model on a UM-Bridge server; connections are kept open, one a thread."""
+
+    def __init__(
+        self, url: str, name: str, config: dict[str, Any], timeout: float | None
+    ):
+        self._url, self._name, self._config = url, name, config
+        self._address = urllib.parse.urlsplit(url)
+        self._path = self._address.path.rstrip("/")
+        if self._address.scheme not in ("http", "https"):
+            raise ValueError(f"url must begin with http:// or https://, got {url!r}")
+        self._timeout = timeout
+        self._local = threading.local()
+        info = self._first_answer()
+        if info.get("protocolVersion") != PROTOCOL:
+            raise ValueError(
+                f"{url} speaks version {info.get('protocolVersion')} of the UM-Bridge "
+                f"protocol, not {PROTOCOL}"
+            )
+        if name not in info["models"]:
+            known = ", ".join(info["models"])
+            raise ValueError(f"{url} has no model {name}: it has {known}")
+        support = self.ask("ModelInfo")["support"]
+        if not support.get("Evaluate", False):
+            raise ValueError(f"the model {name} of {url} cannot be evaluated")
+        self.has_gradient = bool(support.get("Gradient", False))
+        self.input_sizes = self.ask("InputSizes", config=config)["inputSizes"]
+        self.output_sizes = self.ask("OutputSizes", config=config)["outputSizes"]
+
+    def _first_answer(self) -> dict[str, Any]:
+        try:
+            return self._request("Info")
+        except (http.client.HTTPException, OSError, RuntimeError) as error:
+            raise ValueError(f"no UM-Bridge server answers at {self._url}") from error
+
+    def evaluate(self, point: np.ndarray) -> np.ndarray:
+        """All outputs in a row."""
+        said = self.ask("Evaluate", input=self._inputs(point), config=self._config)
+        return np.concatenate(
+            [np.asarray(part, dtype=float) for part in said["output"]]
+        )
+
+    def gradient(self, point: np.ndarray, sensitivity: np.ndarray) -> np.ndarray:
+        """Sensitivities of the outputs, pulled back to the parameters."""
+        inputs = self._inputs(point)
+        ends = np.cumsum(self.output_sizes)[:-1]
+        total = np.zeros(len(point))
+        # The protocol asks for one block of outputs and one of inputs at a time.
+        for out_block, part in enumerate(np.split(sensitivity, ends)):
+            total += np.concatenate(
+                [
+                    self.ask(
+                        "Gradient",
+                        outWrt=out_block,
+                        inWrt=in_block,
+                        input=inputs,
+                        sens=part.tolist(),
+                        config=self._config,
+                    )["output"]
+                    for in_block in range(len(inputs))
+                ]
+            )
+        return total
+
+    def ask(self, what: str, **fields: Any) -> dict[str, Any]:
+        """One request of the protocol; its errors are raised."""
+        answer = self._request(what, {"name": self._name, **fields})
+        if "error" in answer:
+            error = answer["error"]
+            raise RuntimeError(f"{error.get('type')}: {error.get('message')}")
+        return answer
+
+    def _request(self, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        method, content = "GET", None
+        if body is not None:
+            method, content = "POST", json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        is_fresh = not hasattr(self._local, "connection")
+        if is_fresh:
+            self._local.connection = self._connect()
+        connection = self._local.connection
+        try:
+            connection.request(method, f"{self._path}/{what}", content, headers)
+            response = connection.getresponse()
+            text = response.read()
+        except (http.client.HTTPException, OSError) as error:
+            connection.close()
+            del self._local.connection
+            # A server may close a connection that was idle: that is no failure.
+            if is_fresh or isinstance(error, TimeoutError):
+                raise
+            return self._request(what, body)
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise RuntimeError(
+                f"{what} was answered by {response.status} and no JSON"
+            ) from error
+
+    def _connect(self) -> http.client.HTTPConnection:
+        is_secure = self._address.scheme == "https"
+        kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+        connection = kind(self._address.netloc, timeout=self._timeout)
+        # With this object, whichever threads they belong to.
+        weakref.finalize(self, connection.close)
+        return connection
+
+    def _inputs(self, point: np.ndarray) -> list[list[float]]:
+        ends = np.cumsum(self.input_sizes)[:-1]
+        return [part.tolist() for part in np.split(point, ends)]
+
+
+class _Posterior:
+    """Log prior plus log noise at the model's output, and the gradient."""
+
+    def __init__(
+        self,
+        server: Server,
+        prior: ValueAndGrad,
+        noise: ValueAndGrad,
+        with_grad: bool,
+    ):
+        self._server, self._with_grad = server, with_grad
+        self._prior, self._noise = prior, noise
+
+    def __call__(self, point: np.ndarray) -> Any:
+        output = self._server.evaluate(point)
+        log_noise, sensitivity = self._noise(output)
+        log_prior, grad = self._prior(point)
+        value = float(log_prior) + float(log_noise)
+        if not self._with_grad or not np.isfinite(value):
+            return value if not self._with_grad else (value, np.asarray(grad))
+        pulled = self._server.gradient(point, np.asarray(sensitivity))
+        return value, np.asarray(grad) + pulled
+
+
+def _density(density: Density | None, size: int, name: str) -> ValueAndGrad:
+    """A log density with its gradient, from a function or from a mean and an sd."""
+    if density is None:
+        # The output is a log density itself; a prior that is not there adds nothing.
+        slope = 1.0 if name == "noise" else 0.0
+        return lambda value: (slope * np.sum(value), np.full(size, slope))
+    if callable(density):
+        return jax.jit(jax.value_and_grad(density))
+    try:
+        mean, sd = (
+            np.broadcast_to(np.asarray(part, dtype=float), (size,)) for part in density
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be a function or a pair of arrays of length {size}"
+        ) from error
+    if not (sd > 0).all():
+        raise ValueError(f"standard deviations of the {name} must be positive")
+
+    def normal(value: np.ndarray) -> tuple[float, np.ndarray]:
+        standardised = (value - mean) / sd
+        return -0.5 * standardised @ standardised, -standardised / sd
+
+    return normal

@@ -1,0 +1,49 @@
+r"""The step size that gives a wanted acceptance, found by a short initial run.
+
+The run is on a surrogate or a Gaussian, so it costs no call of the model.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from vhmc._types import Points, Potential, PRNGKey, Scalar
+from vhmc.numerics.hmc import HMC
+
+
+class Tuning(NamedTuple):
+    """A tuned kernel, where its chains ended, and the acceptance it then had."""
+
+    kernel: HMC
+    theta: Points
+    acceptance: Scalar
+
+
+@eqx.filter_jit
+def find_step_size(
+    key: PRNGKey,
+    kernel: HMC,
+    theta: Points,
+    potential: Potential,
+    acceptance: float,
+    num_tune: int = 400,
+) -> Tuning:
+    """Tune by stochastic approximation (`HMC.nudge`).
+
+    The answer is the geometric mean over the second half of the run (Polyak), and the
+    acceptance is the mean there, where the step hardly moves any more.
+    """
+
+    def tune(carry, count):
+        kernel, state = carry
+        state, info = kernel.step(jax.random.fold_in(key, count), state, potential)
+        kernel = kernel.nudge(info, acceptance, count + 1.0)
+        return (kernel, state), (jnp.log(kernel.step_size), info.accept_prob)
+
+    carry = kernel, kernel.init(theta, potential)
+    (_, state), path = jax.lax.scan(tune, carry, jnp.arange(num_tune))
+    log_step, accept_prob = (leaf[num_tune // 2 :].mean() for leaf in path)
+    tuned = eqx.tree_at(lambda kernel: kernel.step_size, kernel, jnp.exp(log_step))
+    return Tuning(tuned, state.theta, accept_prob)

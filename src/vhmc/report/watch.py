@@ -1,0 +1,79 @@
+"""What a run tells of itself: to the display, and to the log."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from vhmc.report.display import Display, Silent, Unfailing, display_for
+from vhmc.report.status import Moment, Status
+
+LOG = logging.getLogger("vhmc")
+LOG.addHandler(logging.NullHandler())  # who wants the log says where it goes
+
+
+class Watch:
+    """Takes note of everything that happens in a run.
+
+    budget: calls of the model, at most.
+    display: where it is shown.
+    """
+
+    def __init__(self, budget: int, display: Display | None = None):
+        self.status = Status(budget)
+        self._display = Unfailing(display or Silent())
+
+    def phase(self, name: str) -> None:
+        """Something else begins."""
+        if name == self.status.phase and self.status.spent:
+            return
+        self.status.phase = name
+        LOG.info("%s: %d of %d calls", name, self.status.spent, self.status.budget)
+        self._display.update(self.status)
+
+    def spent(self, number: int, is_told: bool) -> None:
+        """Calls were made, or told by a file."""
+        self.status.spent += number
+        self.status.told += number if is_told else 0
+        self._display.update(self.status)
+
+    def round(self, score_error: float, acceptance: float) -> None:
+        """A round of training is over."""
+        status = self.status
+        status.history.append(Moment(status.spent, score_error, acceptance))
+        LOG.debug("score error %.3g, true acceptance %.2f", score_error, acceptance)
+        self._display.update(status)
+
+    def draws(self, number: int, wanted: int, ess: float = float("nan")) -> None:
+        """The frozen surrogate was drawn from."""
+        status = self.status
+        status.num_draws, status.wanted_draws, status.ess = number, wanted, ess
+        self._display.update(status)
+
+    def end(self, outcome: str) -> None:
+        """The run is over, and how."""
+        self.status.phase, self.status.outcome = "done", outcome
+        LOG.info("%s after %d calls", outcome, self.status.spent)
+
+
+class _Handler(logging.Handler):
+    """Warnings of any part of the library, on the display as they happen."""
+
+    def __init__(self, display: Display):
+        super().__init__(logging.WARNING)
+        self._display = display
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._display.warn(record.getMessage())
+
+
+@contextlib.contextmanager
+def watching(budget: int, progress: bool) -> Iterator[Watch]:
+    """A watch with a display that is closed in the end, whatever happens."""
+    display = Unfailing(display_for(progress))
+    watch, handler = Watch(budget, display), _Handler(display)
+    LOG.addHandler(handler)
+    try:
+        yield watch
+    finally:
+        LOG.removeHandler(handler)
+        display.close(watch.status)

@@ -1,0 +1,1 @@
+"""The surrogate: a transport map, a residual on top, and their fit."""

@@ -1,1 +1,0 @@
-"""Front ends: what each makes of a user's model is a `Target`."""

@@ -1,0 +1,1 @@
+"""Transport maps: coordinates in which the posterior is about standard normal."""

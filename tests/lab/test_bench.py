@@ -1,0 +1,220 @@
+"""The benchmark: its arithmetic by hand, its problems and rivals at no great cost."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from vhmc import cli
+from vhmc.lab.bench import calibrate, rivals, summary
+from vhmc.lab.bench.calibration.problems import CALIBRATION
+from vhmc.lab.bench.jobs import Job, run_jobs
+from vhmc.lab.bench.measure import NUTS, Task, measure
+from vhmc.lab.bench.problem import errors
+from vhmc.lab.bench.problems import PROBLEMS
+from vhmc.lab.bench.rows import Row, append_row, read_rows, start_file
+from vhmc.lab.bench.run import Settings, run
+from vhmc.lab.bench.write import write
+
+ROW = Row(
+    problem="arK",
+    dim=7,
+    method="vhmc",
+    budget=1000,
+    seed=0,
+    mean_error=0.05,
+    sd_error=0.05,
+    num_evaluations=800,
+    seconds=3.0,
+    seconds_outside=2.0,
+    is_first=False,
+    verdict="good",
+    correction="none",
+    note="",
+)
+NUTS_ROW = ROW._replace(method=NUTS, budget=0, num_evaluations=40_000, verdict="")
+
+
+def ignore(line: str) -> None:
+    """A report that nobody reads."""
+
+
+def laplace_job(name: str, *seeds: int) -> Job:
+    tasks = tuple(Task("laplace", 100, seed) for seed in seeds)
+    return Job(PROBLEMS[name], name, tasks)
+
+
+def test_errors_are_the_worst_in_reference_units():
+    problem = PROBLEMS["banana-2"]()
+    steps = np.array([-1.0, 1.0]) / np.sqrt(2)  # of standard deviation 1
+    draws = np.stack([0.3 + 1.2 * steps, -0.1 + 0.9 * steps], axis=1) * problem.sd
+    mean_error, sd_error = errors(problem, {"theta": draws})
+    np.testing.assert_allclose([mean_error, sd_error], [0.3, 0.2])
+    draws[0, 0] = np.nan
+    assert errors(problem, {"theta": draws}) == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*PROBLEMS, *(pytest.param(name, marks=pytest.mark.slow) for name in CALIBRATION)],
+)
+def test_every_problem_can_be_started_and_measured(name):
+    problem = (PROBLEMS | CALIBRATION)[name]()
+    target = problem.make()
+    answer = target.evaluate(target.start[None])
+    assert np.isfinite(answer.energy).all()
+    assert np.isfinite(answer.grad).all()
+    draws = target.parameters.constrain(np.tile(target.start, (2, 3, 1)))
+    assert problem.quantities(draws).shape == (2, 3, len(problem.names))
+
+
+@pytest.mark.parametrize("rival", [rivals.laplace_only, rivals.laplace_psis])
+def test_a_rival_keeps_to_its_budget_and_counts_truly(rival):
+    target = PROBLEMS["banana-2"]().make()
+    found = rival(target, 100, seed=0, num_draws=50)
+    assert found.num_evaluations == target.num_evaluations <= 100
+    assert found.draws.shape == (50, 2)
+    assert np.isfinite(found.draws).all()
+
+
+def test_a_method_that_raises_is_a_row():
+    problem = PROBLEMS["banana-2"]()
+    row = measure(problem, problem.make(), Task("vhmc", 1, 0), is_first=True)
+    assert row.mean_error == row.sd_error == np.inf
+    assert row.num_evaluations == 0
+    assert row.note.startswith("ValueError: budget must be at least")
+
+
+def test_time_outside_the_model_is_a_part_of_the_whole():
+    problem = PROBLEMS["banana-2"]()
+    row = measure(problem, problem.make(), Task("laplace", 100, 0), is_first=True)
+    assert 0 < row.seconds_outside < row.seconds
+
+
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path):
+    path, said = tmp_path / "rows.csv", []
+    first = run_jobs([laplace_job("banana-2", 0)], ignore, path)
+    with path.open("a") as file:
+        file.write("banana-2,2,lapl")  # cut off
+    both = run_jobs([laplace_job("banana-2", 0, 1)], said.append, path)
+    assert [row.seed for row in both] == [0, 1]
+    assert both[:1] == first
+    assert read_rows(path) == both
+    assert said[0] == f"1 of 2 runs are in {path} already and are skipped"
+    assert len(said) == 2
+
+
+def test_rows_survive_the_file(tmp_path):
+    path = tmp_path / "rows.csv"
+    row = ROW._replace(mean_error=np.inf, is_first=True, note='a, "b" | c')
+    start_file(path)
+    append_row(path, row)
+    assert read_rows(path) == [row]
+    path.write_text("x,y\n1,2\n")
+    with pytest.raises(ValueError, match="is not of this benchmark"):
+        read_rows(path)
+
+
+def test_silent_failures_and_false_alarms():
+    wrong = ROW._replace(sd_error=0.3)
+    assert summary.is_silent_failure(wrong)
+    assert not summary.is_silent_failure(wrong._replace(verdict="caution"))
+    assert not summary.is_silent_failure(ROW)
+    assert summary.is_false_alarm(ROW._replace(verdict="bad"))
+    assert not summary.is_false_alarm(wrong._replace(verdict="bad"))
+    rows = [wrong, ROW, ROW._replace(verdict="bad")]
+    assert calibrate.headline(rows).startswith("1 silent failures")
+    assert "1 false alarms" in calibrate.headline(rows)
+
+
+@pytest.mark.parametrize(
+    ("error", "nuts_error", "expected"),
+    [
+        (0.05, 0.1, (50.0, True)),  # we are better: no extrapolation
+        (0.05, 0.05, (50.0, True)),
+        (0.10, 0.05, (12.5, False)),  # NUTS may stop after a quarter
+        (np.inf, 0.05, (0.0, False)),
+        (0.05, np.inf, (50.0, True)),
+    ],
+)
+def test_ratio_of_nuts(error, nuts_error, expected):
+    assert summary.nuts_ratio(800, error, 40_000, nuts_error) == expected
+
+
+def test_summary_by_hand():
+    rows = [
+        ROW._replace(is_first=True, seconds_outside=9.0),
+        ROW._replace(seed=1, mean_error=0.07),
+        ROW._replace(seed=2, mean_error=np.inf, verdict="caution"),
+        ROW._replace(budget=100, mean_error=0.4),
+        NUTS_ROW._replace(mean_error=0.035),
+    ]
+    (line,) = summary.summarise(rows, 1000)
+    assert line["mean_error"] == 0.07
+    assert (line["within"], line["runs"]) == (2, 3)
+    assert line["verdicts"] == "good 2, caution 1"
+    assert line["silent_failures"] == 0
+    assert (line["seconds_outside_first"], line["seconds_outside"]) == (9.0, 2.0)
+    assert line["nuts_ratio"] == pytest.approx(12.5)
+    assert np.isnan(line["laplace_mean_error"])
+    text = summary.headline(rows, [line])
+    assert "0 of 1 posteriors" in text
+    assert "1 silent failures in 4 runs of vhmc" in text  # the one at the small budget
+    assert "NUTS takes 12.5 times" in text
+
+
+def test_the_folder_is_complete(tmp_path):
+    settings = Settings(problems=("arK",), budgets=(1000,), seeds=1)
+    failed = ROW._replace(method="laplace", num_evaluations=0, mean_error=np.inf)
+    tables, _ = write(tmp_path, settings, [ROW, NUTS_ROW, failed])
+    assert [table.row_count for table in tables] == [1, 1, 1, 1]
+    names = {"summary.csv", "record.json"}
+    names |= {f"{m}_error.{end}" for m in ("mean", "sd") for end in ("png", "pdf")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_the_first_run_is_the_one_of_the_tables():
+    tasks = Settings(budgets=(100, 1000), seeds=2).tasks()
+    assert tasks[0] == Task("vhmc", 1000, 0)
+    assert len(tasks) == len(set(tasks)) == 2 * 5 * 2 + 2
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"problems": ("arK", "foo")}, "no problem is named foo: choose from arK, "),
+        ({"problems": ()}, "name at least one problem"),
+        ({"methods": ("magic",)}, "no method is named magic"),
+        ({"budgets": (0,), "main_budget": 0}, "a budget must be at least 20"),
+        ({"budgets": (100,)}, "main_budget must be one of the budgets 100, got 1000"),
+        ({"seeds": 0}, "seeds must be at least 1, got 0"),
+        ({"workers": -1}, "workers must be at least 1, got -1"),
+    ],
+)
+def test_bad_settings_are_refused(choice, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**choice)
+
+
+def test_missing_data_are_missed_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("VHMC_POSTERIORS", str(tmp_path / "nowhere"))
+    settings = Settings(problems=("banana-2", "arK"), methods=("laplace",))
+    with pytest.raises(FileNotFoundError, match="set VHMC_POSTERIORS"):
+        run(settings, ignore, tmp_path / "rows.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_refuses_in_one_line(tmp_path):
+    arguments = ["bench", "posteriors", "--problems", "foo", "--out", str(tmp_path)]
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("vhmc: no problem is named foo: choose from arK")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_command_from_end_to_end(tmp_path):
+    arguments = ["bench", "posteriors", "--problems", "banana-2", "--methods"]
+    arguments += ["laplace", "--budgets", "50", "--seeds", "1", "--no-nuts", "--out"]
+    done = CliRunner().invoke(cli.app, [*arguments, str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "0 silent failures in 0 runs" in done.stdout
+    assert len(read_rows(tmp_path / "rows.csv")) == 1
