@@ -1,11 +1,13 @@
-"""From which cost of a gradient on this pays: seconds beside the model, and calls.
+"""The cost of a gradient above which vhmc is faster than NUTS.
 
     python benchmarks/break_even.py [docs/figures/break_even.svg]
 
-Ours: calls and seconds outside of the model, of a second run in the process (nothing is
-compiled) and of the first. NUTS: BlackJAX, dense metric, four chains of 250 draws after
-500 of warm-up, its calls, and the smallest effective size; its own seconds are taken as
-none. Both would wait `cost` for each call, one at a time.
+Ours: evaluations, and seconds outside of the model in the first run of a process and in
+the second, when nothing is compiled. NUTS: BlackJAX, dense metric, four chains of 250
+draws after 500 of warm-up; its evaluations and smallest effective size; its own seconds
+are taken as zero. Both would wait for each gradient, one at a time.
+
+Three of the posteriors are read from the folder that VHMC_POSTERIORS names.
 """
 
 import sys
@@ -18,7 +20,7 @@ from matplotlib.figure import Figure
 import vhmc
 from vhmc.lab.baselines.nuts import nuts
 from vhmc.lab.bench.measure import TimedTarget
-from vhmc.lab.bench.problems import PROBLEMS
+from vhmc.lab.bench.run import PROBLEMS
 from vhmc.numerics.effective_size import bulk_ess
 
 NAMES = "kidiq", "eight_schools", "arK", "gaussian-50"
@@ -27,7 +29,7 @@ INK = "#808890"
 
 
 def ours(name):
-    """Seconds outside of the model in the first and in the second run, and calls."""
+    """Seconds outside of the model in the first and second run, and evaluations."""
     seconds = []
     for seed in range(2):
         target = TimedTarget(PROBLEMS[name]().make())
@@ -38,7 +40,7 @@ def ours(name):
 
 
 def theirs(name):
-    """Calls of NUTS, and its effective draws."""
+    """Evaluations of NUTS, and its smallest effective size."""
     found = nuts(PROBLEMS[name]().make(), 0, 1000, 500)
     return found.num_evaluations, float(np.min(bulk_ess(found.draws)))
 
@@ -47,14 +49,15 @@ def main():
     """Print a table, and draw the curves."""
     rows = []
     for name in NAMES:
-        first, later, calls, status = ours(name)
-        nuts_calls, ess = theirs(name)
-        saved = nuts_calls - calls
-        rows.append((name, later, calls, nuts_calls))
+        first, later, cost, status = ours(name)
+        nuts_cost, ess = theirs(name)
+        saved = nuts_cost - cost
+        rows.append((name, later, cost, nuts_cost))
         print(
-            f"{name}: {calls} calls ({status}), {first:.1f} s beside the model in the "
-            f"first run, {later:.1f} s later; NUTS {nuts_calls} calls, ESS {ess:.0f}; "
-            f"break-even at {1e3 * first / saved:.2f} ms, {1e3 * later / saved:.2f} ms",
+            f"{name}: {cost} evaluations ({status}), {first:.1f} s outside the model "
+            f"in the first run, {later:.1f} s later; NUTS {nuts_cost} evaluations, "
+            f"ESS {ess:.0f}; break-even at {1e3 * first / saved:.2f} ms, "
+            f"{1e3 * later / saved:.2f} ms",
             flush=True,
         )
     if len(sys.argv) > 1:
@@ -66,10 +69,10 @@ def draw(rows):
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axis = figure.subplots()
-    cost = np.geomspace(1e-5, 10, 100)
-    for (name, later, calls, nuts_calls), color in zip(rows, COLORS, strict=True):
-        axis.loglog(cost, later + calls * cost, color=color, label=name)
-        axis.loglog(cost, nuts_calls * cost, color=color, linestyle="--", linewidth=1)
+    each = np.geomspace(1e-5, 10, 100)
+    for (name, later, cost, nuts_cost), color in zip(rows, COLORS, strict=True):
+        axis.loglog(each, later + cost * each, color=color, label=name)
+        axis.loglog(each, nuts_cost * each, color=color, linestyle="--", linewidth=1)
     for seconds, word in ((60, "minute"), (3600, "hour"), (86400, "day")):
         axis.axhline(seconds, color=INK, linewidth=0.6, linestyle=":")
         axis.text(1.1e-5, seconds * 1.15, word, color=INK, fontsize=8)

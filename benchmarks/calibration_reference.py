@@ -7,6 +7,8 @@ which diverges there and misses the mean of one by 0.04 standard deviations. Els
 eight chains of BlackJAX's NUTS with a dense metric, continued until every quantity and
 its squared deviation have the effective size and R-hat demanded.
 
+Two models read real data from the folder that VHMC_DATA names.
+
 Run: python benchmarks/calibration_reference.py [name ...]
 """
 
@@ -24,7 +26,7 @@ from scipy.special import gammaln
 from vhmc.lab.bench import calibration
 from vhmc.lab.bench.calibration import processes, regressions, shapes
 from vhmc.lab.bench.calibration.model import quantities, quantity_names
-from vhmc.lab.bench.calibration.problems import MODELS, REFERENCE
+from vhmc.lab.bench.calibration.run import MODELS, REFERENCE
 from vhmc.models.from_jax import from_jax
 from vhmc.numerics.effective_size import bulk_ess, split_rhat
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.faults --kills 100
 
-A run in a process of its own is ended with SIGKILL after a random number of calls of
-its model and a random pause, and begun anew on the same ledger, until it has been
-killed often enough; then it may end. Counted are calls that were asked and are not on
-file (under way when the process died), calls on file that the unbroken run does not
-make (repeated), and runs whose draws differ from the unbroken one.
+A run in a process of its own is ended with SIGKILL after a random number of
+evaluations and a random pause, and started again on the same ledger, until it has been
+killed often enough; then it may end. Counted are evaluations that were requested and
+are not on file (under way when the process died), evaluations on file that the
+uninterrupted run does not make (repeated), and runs whose draws differ from it.
 """
 
 import argparse
@@ -29,14 +29,14 @@ ROUND = 16
 
 
 class Death(NamedTuple):
-    """One child: calls that it made, and its last words if it ended by itself."""
+    """One child: its evaluations, and its last line if it was not killed."""
 
     num_calls: int
     end: dict | None
 
 
 def child(path: Path, num_calls: int, pause: float) -> Death:
-    """Run until so many calls were made, then kill."""
+    """Run until `num_calls` evaluations were made, then kill."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.evaluation.killed_run", str(path)],
         cwd=ROOT,
@@ -57,7 +57,7 @@ def child(path: Path, num_calls: int, pause: float) -> Death:
 
 
 def on_file(path: Path) -> tuple[int, int]:
-    """Calls and probes on file."""
+    """Evaluations and probes on file."""
     if not path.exists():
         return 0, 0
     file = LedgerFile(path, is_read_only=True)
@@ -93,9 +93,9 @@ def main() -> None:
             differing += end["digest"] != mark
             runs += 1
         print(
-            f"{kills} kills in {runs} runs: {lost} calls under way were lost, at most "
-            f"{most} at a time (a round has up to {ROUND}); {repeated} repeated, "
-            f"{differing} results differ",
+            f"{kills} kills in {runs} runs: {lost} evaluations under way were lost, "
+            f"at most {most} at a time (a round has up to {ROUND}); {repeated} "
+            f"repeated, {differing} results differ",
             flush=True,
         )
 

@@ -1,10 +1,10 @@
-"""What a front end adds to a call of the model, and what workers gain.
+"""What a front end adds to an evaluation, and what workers gain.
 
     python benchmarks/front_ends.py
 
 Every overhead is the time of `target.evaluate` on rounds of 16 points, by point, less
 that of the model called directly at the same points in the same process. The last lines
-ask a model that sleeps for 0.1 s, by one worker and by eight.
+evaluate a model that sleeps for 0.1 s, by one worker and by eight.
 """
 
 import json
@@ -199,7 +199,9 @@ def workers():
             began = time.perf_counter()
             target.evaluate(points)
             rates[number] = len(points) / (time.perf_counter() - began)
-    print(f"a model of 0.1 s: {rates[1]:.1f} calls a second by 1 worker, ", end="")
+    print(
+        f"a model of 0.1 s: {rates[1]:.1f} evaluations a second by 1 worker, ", end=""
+    )
     print(f"{rates[8]:.1f} by 8: {rates[8] / rates[1]:.2f} times")
     runs = {}
     for number in (1, 8):
@@ -210,8 +212,8 @@ def workers():
             posterior = vhmc.sample(target, 300)
             runs[number] = time.perf_counter() - began
     print(
-        f"a whole run of {posterior.num_evaluations} such calls: {runs[1]:.1f} s by 1 "
-        f"worker, {runs[8]:.1f} s by 8: {runs[1] / runs[8]:.2f} times"
+        f"a whole run of {posterior.num_evaluations} such evaluations: {runs[1]:.1f} s "
+        f"by 1 worker, {runs[8]:.1f} s by 8: {runs[1] / runs[8]:.2f} times"
     )
 
 

@@ -13,7 +13,7 @@ import blackjax
 import jax
 import numpy as np
 
-from vhmc import _arviz
+from vhmc._imports import load_arviz
 from vhmc.lab.bench import hierarchical
 
 CHAINS, WARMUP, DRAWS, SEED = 8, 2000, 60_000, 0
@@ -51,7 +51,7 @@ def main():
     thetas, is_divergent = jax.jit(jax.vmap(chain))(keys, target.start + scatter)
     draws = target.parameters.constrain(np.asarray(thetas))
     values = hierarchical.quantities(draws, is_centred=False)
-    arviz = _arviz.load()
+    arviz = load_arviz()
     table = {}
     for i, name in enumerate(hierarchical.NAMES):
         column = values[..., i]

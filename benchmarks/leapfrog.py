@@ -8,7 +8,7 @@ $X W^\top$, the logistic function of it, and the product with $W$: what the slop
 $K$ points cannot do without. `mixed` has nodes in 32 bits and sums in 64.
 
 Then 250 draws of the frozen phase with all chains in one program, and with half of them
-in each of two programs beside each other, as it is done.
+in each of two programs that run in parallel, as the sampler does.
 """
 
 import time
@@ -22,8 +22,8 @@ import vhmc
 from vhmc.numerics.bases import Additive, softplus
 from vhmc.numerics.chain_groups import side_by_side
 from vhmc.numerics.hmc import HMCState, leapfrog
-from vhmc.sampler.drawing import draw_block
-from vhmc.surrogate.residual import Residual
+from vhmc.surrogate import moves
+from vhmc.surrogate.residual import Guard, LatentPotential
 
 SHAPES = (16, 2000, 51), (8, 300, 10)
 STEPS, REPEATS = 200, 25
@@ -42,12 +42,12 @@ def limit(x, directions, weights):
 
 
 @eqx.filter_jit
-def ours(x, residual):
+def ours(x, potential):
     """Trajectories of the frozen phase."""
-    grad = jax.vmap(jax.grad(residual))(x)
+    grad = jax.vmap(jax.grad(potential))(x)
     start = HMCState(x, jnp.zeros(len(x)), grad)
     mass = vhmc.paper.unit_mass(x.shape[1])
-    return leapfrog(residual, mass, start, jnp.ones_like(x), 1e-3, STEPS).theta
+    return leapfrog(potential, mass, start, jnp.ones_like(x), 1e-3, STEPS).theta
 
 
 def seconds(function, *arguments):
@@ -57,25 +57,22 @@ def seconds(function, *arguments):
     return time.perf_counter() - began
 
 
-class InSingle(eqx.Module):
-    """The network in 32 bits; positions, momenta and all else in 64.
+class Variant(eqx.Module):
+    """The network with any activation, in 64 bits or with its nodes in 32.
 
-    sums_in_double: whether its sums over nodes are in 64 bits all the same.
+    numbers: `float64`, `float32`, or `mixed` for nodes in 32 bits and sums in 64.
     """
 
-    residual: Residual
-    sums_in_double: bool = eqx.field(static=True)
+    basis: Additive
+    weights: jax.Array
+    numbers: str = eqx.field(static=True)
 
     def __call__(self, x):
         """Energy at `x`."""
-        residual = self.residual
-        empty = eqx.tree_at(
-            lambda r: (r.weights, r.basis.directions, r.basis.offsets),
-            residual,
-            (jnp.zeros(0), jnp.zeros((0, len(x))), jnp.zeros(0)),
-        )
-        basis, weights = residual.basis, residual.weights
-        dtype = "float64" if self.sums_in_double else "float32"
+        basis, weights = self.basis, self.weights
+        if self.numbers == "float64":
+            return weights @ basis.features(x)
+        dtype = "float64" if self.numbers == "mixed" else "float32"
         directions, offsets = (
             part.astype("float32") for part in (basis.directions, basis.offsets)
         )
@@ -94,31 +91,29 @@ class InSingle(eqx.Module):
             force = (slopes * weights.astype(dtype)) @ basis.directions.astype(dtype)
             return network(x), force.astype("float64") @ tangent
 
-        return empty(x) + network(x)
+        return network(x)
 
 
-def residual_of(rng, s, d, activation, numbers):
-    """A network of random nodes."""
+def potential_of(rng, s, d, activation, numbers):
+    """A surrogate's energy with a network of random nodes."""
     basis = Additive(
         jnp.asarray(rng.standard_normal((s, d))),
         jnp.asarray(rng.standard_normal(s)),
         activation,
     )
     weights = jnp.asarray(rng.standard_normal(s) / s)
-    residual = Residual(basis, weights, jnp.asarray(10.0), jnp.asarray(3.0))
-    if numbers == "float64":
-        return residual
-    return InSingle(residual, sums_in_double=numbers == "mixed")
+    guard = Guard(jnp.asarray(10.0), jnp.asarray(3.0))
+    return LatentPotential(Variant(basis, weights, numbers), guard)
 
 
 def on_cores(rng, k, s, d):
     """Milliseconds of a block of draws, in one program and in two."""
-    residual = residual_of(rng, s, d, softplus, "float64")
+    potential = potential_of(rng, s, d, softplus, "float64")
     x = rng.standard_normal((k, d))
     keys = [jax.random.key(i) for i in range(2)]
 
     def program(key, x):
-        return draw_block(key, x, residual, 0.3, 8, 1, 250)
+        return moves._draw_segment(key, x, potential, 0.3, 8, 1, 250)
 
     def median(some):
         times = [seconds(side_by_side, program, some, x) for _ in range(8)][1:]
@@ -142,11 +137,11 @@ def main():
         weights = jnp.asarray(rng.standard_normal(s) / s)
         for name, activation in ACTIVATIONS.items():
             for numbers in ("float64", "mixed", "float32"):
-                residual = residual_of(rng, s, d, activation, numbers)
+                potential = potential_of(rng, s, d, activation, numbers)
                 pairs = []
                 for i in range(REPEATS):
                     pair = (
-                        seconds(ours, x, residual),
+                        seconds(ours, x, potential),
                         seconds(limit, x, directions, weights),
                     )
                     if i:  # the first compiles

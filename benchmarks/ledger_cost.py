@@ -27,7 +27,7 @@ def make():
 
 
 def seconds(folder, number):
-    """Seconds of a run, its calls, with a ledger if there is a folder."""
+    """Seconds and evaluations of a run, with a ledger if a folder is given."""
     ledger = folder / f"{number}.vhmc" if folder else None
     began = time.perf_counter()
     posterior = vhmc.sample(make(), 1000, ledger=ledger)
@@ -46,7 +46,7 @@ def main():
             with_one.append(taken)
         added = 1e3 * (np.median(with_one) - np.median(without)) / calls
         print(
-            f"runs of {calls} calls: {np.median(without):.2f} s without, "
+            f"runs of {calls} evaluations: {np.median(without):.2f} s without, "
             f"{np.median(with_one):.2f} s with a ledger: {added:.3f} ms an evaluation"
         )
         file = LedgerFile(folder / "rounds.vhmc")

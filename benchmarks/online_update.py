@@ -1,8 +1,9 @@
-"""The forms of the score-matching fit: time a point, in ratios, and what survives.
+"""Compare the forms of the score-matching fit: time per point, and numerical soundness.
 
-The printed update carries C, the symmetric one C too but subtracts R'R, the package's a
-square root of C; the Hadamard form accumulates the normal equations (blocks of 16) and
-leaves a Cholesky solve for later. All are timed in one process, on the same points.
+The printed update carries C; the symmetric one carries C too, but subtracts R'R; the
+package's carries a square root of C. The Hadamard form, in NumPy as in the default
+sampler, accumulates the normal equations in blocks of 16 points and leaves one Cholesky
+solve for the end. All are timed in one process, on the same points.
 
 Run: python benchmarks/online_update.py
 """
@@ -12,16 +13,24 @@ import time
 import jax
 import jax.numpy as jnp
 import jax.scipy as jsp
-from vhmc.core import normal_equations
+import numpy as np
 
 import vhmc
 from vhmc.paper import score_matching
+from vhmc.surrogate.network_fit import Nodes, solve_with
 
 BLOCK = 16
+CASES = (
+    (2, 100, 100_000, 1e-4),
+    (2, 100, 100_000, 1e-8),
+    (10, 500, 2_000, 1e-4),
+    (51, 2000, 64, 1e-6),
+)
+"""Dimensions, nodes, points, ridge."""
 
 
 def printed(carry, jac, grad):
-    """Eq. update and smw, to the letter."""
+    """Equations update and smw of the paper as printed."""
     weights, cov = carry
     jac_cov = jac @ cov
     gain = jnp.linalg.solve(jnp.eye(grad.size) + jac_cov @ jac.T, jac_cov).T
@@ -44,7 +53,7 @@ def rooted(carry, jac, grad):
 
 
 def seconds(function, *arguments):
-    """Best of three, after compiling."""
+    """Shortest of three runs, after one that compiles."""
     jax.block_until_ready(function(*arguments))
     times = []
     for _ in range(3):
@@ -55,12 +64,12 @@ def seconds(function, *arguments):
 
 
 def is_sound(cov):
-    """Finite and positive definite."""
+    """Whether a covariance is finite and positive definite."""
     return bool(jnp.isfinite(cov).all()) and bool(jnp.linalg.eigvalsh(cov).min() > 0)
 
 
 def compare(dim, nodes, num, ridge):
-    """Print one line: microseconds a point and whether C is still sound."""
+    """Print one line: microseconds per point, and whether C is still sound."""
     key_nodes, key_theta = jax.random.split(jax.random.key(0))
     guide = vhmc.paper.standard_normal(dim)
     basis = vhmc.paper.additive(key_nodes, nodes, guide)
@@ -83,34 +92,33 @@ def compare(dim, nodes, num, ridge):
         taken = seconds(stream, first) / num * 1e6
         line.append(f"{taken:9.1f} {'sound' if is_sound(cov) else 'LOST':>5}")
 
-    @jax.jit
-    def hadamard(normal, basis):  # an argument, or XLA folds W W' while compiling
-        def absorb(normal, block):
-            return normal_equations.accumulate(normal, basis, *block), None
+    sums = Nodes(np.asarray(basis.directions), np.asarray(basis.offsets))
+    x, grad = np.asarray(thetas), np.asarray(grads)
 
-        blocks = (
-            x[: num // BLOCK * BLOCK].reshape(-1, BLOCK, dim) for x in (thetas, grads)
-        )
-        return jax.lax.scan(absorb, normal, tuple(blocks))[0]
+    def hadamard():
+        matrix, right = np.zeros((nodes, nodes)), np.zeros(nodes)
+        for first in range(0, num, BLOCK):
+            block = slice(first, first + BLOCK)
+            one, other = sums.normal_terms(x[block], grad[block])
+            matrix += one
+            right += other
+        return matrix, right
 
-    empty = normal_equations.init(nodes)._replace(num_points=jnp.zeros((), int))
-    line.append(f"{seconds(hadamard, empty, basis) / num * 1e6:9.1f}")
-    solve = jax.jit(normal_equations.solve)
-    line.append(
-        f"{seconds(solve, hadamard(empty, basis), max(ridge, 1e-6)) * 1e6:10.0f}"
-    )
+    line.append(f"{seconds(hadamard) / num * 1e6:9.1f}")
+    line.append(f"{seconds(solve_with, hadamard(), max(ridge, 1e-6)) * 1e6:10.0f}")
     print("  ".join(line), flush=True)
 
 
-print("microseconds a point; soundness of C after the last one; solve in microseconds")
-print(
-    f"{'d':>4} {'s':>6} {'points':>7} {'ridge':>8}  {'printed':>15}  {'symmetric':>15}"
-    f"  {'root':>15}  {'Hadamard':>9}  {'solve':>10}"
-)
-for case in (
-    (2, 100, 100_000, 1e-4),
-    (2, 100, 100_000, 1e-8),
-    (10, 500, 2_000, 1e-4),
-    (51, 2000, 64, 1e-6),
-):
-    compare(*case)
+def main():
+    """Print a table."""
+    print("microseconds per point; soundness of C in the end; solve in microseconds")
+    print(
+        f"{'d':>4} {'s':>6} {'points':>7} {'ridge':>8}  {'printed':>15}  "
+        f"{'symmetric':>15}  {'root':>15}  {'Hadamard':>9}  {'solve':>10}"
+    )
+    for case in CASES:
+        compare(*case)
+
+
+if __name__ == "__main__":
+    main()

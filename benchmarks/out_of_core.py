@@ -84,7 +84,7 @@ def measure(folder):
             {
                 "rows": num_rows,
                 "verdict": posterior.verdict.status,
-                "calls": posterior.num_evaluations,
+                "evaluations": posterior.num_evaluations,
                 "seconds": took,
                 "a pass with 1 point": passes[1],
                 "a pass with 16 points": passes[16],

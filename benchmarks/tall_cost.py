@@ -7,10 +7,10 @@ Seconds of one round of K points on N rows of d columns, logistic regression in 
     N (K (d a + b) + d c) / cores + overhead
 
 with a the two products of a row, a column and a point, b the activation of a row and a
-point, c what a row and a column cost whatever K (they are fetched from memory), and an
-overhead by round. The constants are fitted to passes in memory by one half of the
+point, c what a row and a column cost for any K (they are fetched from memory), and an
+overhead per round. The constants are fitted to passes in memory by one half of the
 shapes and checked on the other; then passes of Dask workers over covtype are measured
-against them.
+against them. Covtype is read from the folder that VHMC_DATA names, or downloaded.
 """
 
 import logging
@@ -149,8 +149,8 @@ def forecast(constants):
     held = rows * (dim + 1) * 8 / 100 / 1e9
     print(
         f"10^9 rows, 50 columns, 100 workers of 4 cores: {compute:.1f} s a round of 16 "
-        f"points and {traffic * 1e3:.1f} ms of traffic; a run of 1,000 calls takes "
-        f"{compute * 1000 / points / 60:.0f} min; {held:.1f} GB on each worker"
+        f"points and {traffic * 1e3:.1f} ms of traffic; a run of 1,000 evaluations "
+        f"takes {compute * 1000 / points / 60:.0f} min; {held:.1f} GB on each worker"
     )
 
 

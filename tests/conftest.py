@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 import jaxtyping
 import pytest
@@ -23,6 +24,12 @@ if "optimization_level" not in FLAGS:
 
 # Models of the tests are asked a few hundred times: they need not be fast.
 os.environ.setdefault("CXXFLAGS", "-O0")
+
+# Data that lie beside the repository, if they do; commands that tests start see them.
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+for variable, name in (("VHMC_DATA", "data"), ("VHMC_POSTERIORS", "posteriors")):
+    if (SHARED / name).is_dir():
+        os.environ.setdefault(variable, str(SHARED / name))
 
 # Before anything imports the package: every annotated shape is checked at each call.
 install_import_hook("vhmc", f"{shape_checks.__name__}.checked")

@@ -1,6 +1,8 @@
 """What README and docs show runs as it stands there, and the site builds."""
 
+import dataclasses
 import re
+import runpy
 import subprocess
 import sys
 import warnings
@@ -10,11 +12,19 @@ import pytest
 
 import vhmc
 import vhmc.lab.baselines
+from tests.statistical.test_mutations import MUTATIONS
+from vhmc.sampler.verdict import HIGH, LOW, ExactStatistics, Statistics
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+ALL = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "gallery/README.md")),
+    *sorted(DOCS.glob("*.md")),
+)
+"""Every page but the changelog, which has names of the past."""
 PAGES = {
     page.relative_to(ROOT).as_posix(): blocks
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for page in ALL
     if (blocks := re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 }
 SLOW = "docs/models.md", "docs/tall.md"
@@ -22,9 +32,8 @@ SLOW = "docs/models.md", "docs/tall.md"
 
 
 def test_pages_with_code_are_found():
-    assert {"README.md", "docs/index.md", "docs/models.md", "docs/tall.md"} <= set(
-        PAGES
-    )
+    known = "README.md", "docs/index.md", "docs/models.md", "docs/tall.md"
+    assert {*known, "docs/extending.md"} <= set(PAGES)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +60,7 @@ def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
 
 
 def test_code_is_marked_as_such():
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in ALL:
         # Every second fence closes; those that open without a language are not run.
         parts = re.split(r"^```(.*)\n", page.read_text(), flags=re.M)
         for language, block in zip(parts[1::4], parts[2::4], strict=True):
@@ -60,7 +69,7 @@ def test_code_is_marked_as_such():
 
 
 def test_every_public_name_is_in_the_reference():
-    text = (ROOT / "docs" / "api.md").read_text()
+    text = (DOCS / "api.md").read_text()
     ours, rest = text.split("## The paper's algorithm")
     papers, rivals = rest.split("## Methods we compare with")
     name = r"^\.\. auto(?:function|class|data|exception):: ([\w.]+)$"
@@ -72,9 +81,62 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text()
-    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    index = (DOCS / "index.md").read_text()
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
     assert all(re.search(rf"^{page}$", index, re.M) for page in pages)
+
+
+def test_the_index_of_constants_is_that_of_the_code():
+    """If not, run `python docs/make_constants.py`."""
+    page = runpy.run_path(str(DOCS / "make_constants.py"))["page"]()
+    assert (DOCS / "constants.md").read_text() == page
+
+
+def test_the_index_of_constants_finds_numbers_of_every_kind():
+    text = (DOCS / "constants.md").read_text()
+    for name in ("HUGE", "LENGTHS", "EASY", "RIDGES", "MAX_BYTES", "HIGH, LOW"):
+        assert f"| `{name}` |" in text
+    assert "RENAMED" not in text and "NO_DENSITY" not in text
+
+
+def limits(record):
+    """Signs and values of the limits of a record, by name."""
+    fields = dataclasses.fields(record)
+    found = {field.name: field.metadata.get("limit") for field in fields}
+    return {name: limit[:3] for name, limit in found.items() if limit}
+
+
+def test_the_limits_of_the_verdict_are_those_of_the_code():
+    text = (DOCS / "verdict.md").read_text()
+    row = r"^\| `(\w+)` \|.*\| ([<>]) ([\d.]+) \| ([<>]) ([\d.]+) \|$"
+    signs = {">": HIGH, "<": LOW}
+    shown = {
+        name: (signs[sign], float(caution), float(bad))
+        for name, sign, caution, same, bad in re.findall(row, text, re.M)
+        if sign == same
+    }
+    assert shown == limits(Statistics)
+    assert limits(ExactStatistics) == {
+        "exact_rhat": (HIGH, 1.1, 1.3),
+        "exact_ess": (LOW, 100.0, 20.0),
+    }
+    assert "(caution above 1.1, bad above 1.3)" in text
+    assert "(below 100, below\n20)" in text
+    for field in dataclasses.fields(Statistics):
+        assert f"`{field.name}`" in text
+
+
+def test_mutations_are_counted():
+    assert f"; {len(MUTATIONS)} in all." in (DOCS / "correctness.md").read_text()
+
+
+def test_files_named_on_pages_exist():
+    for page in ALL:
+        for name in re.findall(r"`([\w./-]+/[\w.-]+\.py)`", page.read_text()):
+            places = ROOT, ROOT / "src" / "vhmc"
+            assert any((place / name).is_file() for place in places), (
+                f"{page.name} names {name}"
+            )
 
 
 def anchors(page):
@@ -84,7 +146,7 @@ def anchors(page):
 
 
 def test_links_between_pages_hold():
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in ALL:
         for link, place in re.findall(
             r"\]\(([^)#]*?)(?:#([^)]*))?\)", page.read_text()
         ):
@@ -99,7 +161,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"),
-            *("-b", "html", "-d", tmp_path / "cache", ROOT / "docs", tmp_path / "site"),
+            *("-b", "html", "-d", tmp_path / "cache", DOCS, tmp_path / "site"),
         ],
         capture_output=True,
         text=True,

@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
-    {"_types", "_arviz", "_arguments", "_cores"},
+    {"_types", "_arguments", "_imports"},
     {"numerics"},
     {"transport"},
     {"report"},

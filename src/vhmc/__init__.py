@@ -46,7 +46,7 @@ from vhmc.sampler.plan import Plan, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.sample import sample
 from vhmc.sampler.verdict import Verdict
-from vhmc.surrogate.log_density import LogDensity
+from vhmc.surrogate.surrogate import LogDensity
 
 __version__ = metadata.version("vhmc")
 

@@ -27,7 +27,7 @@ class Talking:
 
 
 def run(path):
-    """The posterior and the calls of the model."""
+    """The posterior and the evaluations."""
     model = Talking(is_quiet=True)
     return sampled(model, path), model.calls
 
@@ -48,14 +48,17 @@ def digest(posterior):
 def told(path):
     """How a run ended, its calls told aloud meanwhile."""
     model = Talking(is_quiet=False)
-    end = {"error": "", "digest": "", "paid": 0}
+    end = {"error": "", "digest": "", "num_points": 0}
     try:
         posterior = sampled(model, path)
-        end |= {"digest": digest(posterior), "paid": len(posterior.paid.theta)}
+        end |= {
+            "digest": digest(posterior),
+            "num_points": len(posterior.evaluation_log.theta),
+        }
     except vhmc.LedgerError as error:
         end["error"] = str(error)
     except vhmc.RunFailure as failure:
-        end |= {"error": str(failure), "paid": len(failure.paid.theta)}
+        end |= {"error": str(failure), "num_points": len(failure.evaluation_log.theta)}
     return end | {"calls": model.calls}
 
 

@@ -120,7 +120,7 @@ def test_one_failure_in_five_is_survived_and_recorded(seed):
         warnings.simplefilter("ignore")  # a fifth of the points is worth a caution
         posterior = vhmc.sample(target, 600, draws=500, chains=4, seed=seed)
     failures = posterior.failures
-    num_points = len(posterior.paid.energy)
+    num_points = len(posterior.evaluation_log.energy)
     # Binomial: 5 standard errors.
     limit = 5 * np.sqrt(0.16 / num_points)
     assert abs(len(failures) / num_points - 0.2) < limit
@@ -151,11 +151,11 @@ def test_failures_that_are_the_rule_end_the_run_and_lose_nothing():
         match=r"failed at \d+ of \d+ points .* most often: MemoryError: no memory",
     ) as info:
         vhmc.sample(target, 500)
-    paid = info.value.paid
+    log = info.value.evaluation_log
     num_hessian = 4  # differences of gradients, which are kept as a matrix
-    assert len(paid.theta) + num_hessian == calls < 140
-    assert paid.is_finite.sum() + num_hessian == 100
-    np.testing.assert_allclose(paid.grad[paid.is_finite], paid.theta[paid.is_finite])
+    assert len(log.theta) + num_hessian == calls < 140
+    assert log.is_finite.sum() + num_hessian == 100
+    np.testing.assert_allclose(log.grad[log.is_finite], log.theta[log.is_finite])
 
 
 def test_a_model_that_fails_everywhere_is_one_sentence():

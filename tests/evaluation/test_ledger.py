@@ -1,4 +1,4 @@
-"""Nothing lost: every call of the model is on file, and none is made twice."""
+"""Nothing lost: every evaluation is on file, and none is made twice."""
 
 import json
 import os
@@ -90,9 +90,9 @@ def test_the_ledger_changes_nothing_and_has_everything(whole, tmp_path):
     assert sum(entry.calls for entry in rounds) == target.num_evaluations
     points = [entry for entry in rounds if entry.kind == "points"]
     theta = np.concatenate([entry.theta for entry in points])
-    np.testing.assert_array_equal(theta, posterior.paid.theta)
+    np.testing.assert_array_equal(theta, posterior.evaluation_log.theta)
     grad = np.concatenate([entry.grad for entry in points])
-    np.testing.assert_array_equal(grad, posterior.paid.grad)
+    np.testing.assert_array_equal(grad, posterior.evaluation_log.grad)
     assert file.facts()["finished"] == BUDGET
     file.close()
 
@@ -208,7 +208,8 @@ def test_a_larger_budget_goes_on(tmp_path, correction):
     assert second.num_evaluations > first.num_evaluations
     assert target.num_evaluations == second.num_evaluations <= 500
     np.testing.assert_array_equal(
-        second.paid.theta[: len(first.paid.theta)], first.paid.theta
+        second.evaluation_log.theta[: len(first.evaluation_log.theta)],
+        first.evaluation_log.theta,
     )
     # And so does the longer run: both parts are on file.
     third = sample(target, path, 500, correction=correction)
@@ -220,7 +221,7 @@ def test_a_run_begun_small_can_become_good(tmp_path):
     options = {"draws": 100, "seed": 0, "ledger": tmp_path / "run.vhmc"}
     target = vhmc.from_jax(lambda x: -0.5 * x @ x, np.zeros(2))
     first = vhmc.sample(target, 100, **options)
-    assert "true values to judge by" in first.verdict.reasons[0]
+    assert "checked draws to judge by" in first.verdict.reasons[0]
     second = vhmc.sample(target, 800, **options)
     assert second.verdict.status == "good"
     assert second.num_evaluations < 800
@@ -246,7 +247,7 @@ def test_a_ledger_from_elsewhere_keeps_its_points(tmp_path):
         posterior = vhmc.sample(opaque(again), BUDGET, ledger=path, **OPTIONS)
     assert posterior.num_evaluations <= BUDGET
     assert again.calls <= BUDGET - len(rows) + 1
-    assert len(posterior.paid.theta) >= len(rows)
+    assert len(posterior.evaluation_log.theta) >= len(rows)
     assert np.abs(posterior.unconstrained.mean(axis=(0, 1)) - [0.92, 1.5]).max() < 0.3
 
 
@@ -278,7 +279,7 @@ def test_an_interrupt_ends_the_round_and_keeps_everything(tmp_path, after):
         except vhmc.RunFailure as failure:
             assert "interrupted during the search" in str(failure)
             num_hessian = 4
-            assert after - num_hessian <= len(failure.paid.theta) <= after + 8
+            assert after - num_hessian <= len(failure.evaluation_log.theta) <= after + 8
             return
         finally:
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -422,7 +423,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path, monkeypatch):
     with pytest.raises(vhmc.RunFailure, match=r"the run stops: .* is full") as info:
         vhmc.sample(opaque(model), BUDGET, ledger=path, **OPTIONS)
     num_hessian = 4
-    assert len(info.value.paid.theta) + num_hessian == model.calls
+    assert len(info.value.evaluation_log.theta) + num_hessian == model.calls
     monkeypatch.undo()
     again = Opaque()
     posterior = sample(opaque(again), path)
@@ -545,4 +546,4 @@ def test_kill_dash_nine_at_random_moments(tmp_path, least, seed):
     file.close()
     assert sum(entry.calls for entry in on_file) == calls
     thetas = np.concatenate([e.theta for e in on_file if e.kind == "points"])
-    np.testing.assert_array_equal(thetas, posterior.paid.theta)
+    np.testing.assert_array_equal(thetas, posterior.evaluation_log.theta)

@@ -9,8 +9,8 @@ from scipy import stats
 import vhmc
 from tests.chance import LIMIT, standard_errors
 from vhmc.lab import baselines
-from vhmc.lab.baselines.minibatches import draw_batches
-from vhmc.lab.models import ica, probit
+from vhmc.lab.baselines.sgld import draw_batches
+from vhmc.lab.models.rows import ica_likelihood, probit, probit_likelihood, simulate
 
 PRIOR = 100.0
 
@@ -160,12 +160,12 @@ def test_fixed_form_finds_a_gaussian_posterior(batch_size, tolerance):
 
 
 def test_vbem_converges_to_its_fixed_point_near_the_mode():
-    data = probit.simulate(np.random.default_rng(0), 2000, 3)
+    data = simulate(np.random.default_rng(0), 2000, 3)
     found = baselines.probit_vbem(data.x, data.y, PRIOR, 300)
     np.testing.assert_array_equal(found.means[0], np.zeros(3))
     moves = np.abs(np.diff(found.means, axis=0)).max(axis=1)
     assert moves[-1] < 1e-6 < moves[0]
-    target = probit.probit(data.x, data.y).target()
+    target = probit(data.x, data.y).target()
     guide = vhmc.paper.laplace(target, target.start).guide
     exact_sd = np.sqrt(np.diag(np.linalg.inv(guide.precision)))
     assert np.abs((found.means[-1] - guide.mean) / exact_sd).max() < 0.1
@@ -211,15 +211,15 @@ def test_nuts_counts_what_it_spends():
 
 def test_models_agree_with_their_definitions():
     rng = np.random.default_rng(0)
-    data = probit.simulate(rng, 50, 2)
+    data = simulate(rng, 50, 2)
     theta = np.array([0.3, -0.4])
     rate = stats.norm.cdf(data.x @ theta)
     expected = np.sum(data.y * np.log(rate) + (1 - data.y) * np.log1p(-rate))
     rows = jnp.asarray(data.x), jnp.asarray(data.y)
-    found = probit.log_likelihood(jnp.asarray(theta), rows)
+    found = probit_likelihood(jnp.asarray(theta), rows)
     assert float(found) == pytest.approx(expected)
     x, w = rng.standard_normal((40, 2)), rng.standard_normal((2, 2))
     density = np.prod(1 / (4 * np.cosh(x @ w.T / 2) ** 2), axis=1)
     expected = np.sum(np.log(density * abs(np.linalg.det(w))))
-    found = ica.log_likelihood(jnp.asarray(w.ravel()), (jnp.asarray(x),))
+    found = ica_likelihood(jnp.asarray(w.ravel()), (jnp.asarray(x),))
     assert float(found) == pytest.approx(expected)

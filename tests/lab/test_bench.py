@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import vhmc
 from vhmc import cli
-from vhmc.lab.bench import calibrate, rivals, summary
-from vhmc.lab.bench.calibration.problems import CALIBRATION
+from vhmc.lab.bench import rivals, summary
+from vhmc.lab.bench.calibration.run import CALIBRATION
+from vhmc.lab.bench.calibration.run import headline as calibration_headline
 from vhmc.lab.bench.jobs import Job, run_jobs
-from vhmc.lab.bench.measure import NUTS, Task, measure
+from vhmc.lab.bench.measure import NUTS, Task, TimedTarget, measure
 from vhmc.lab.bench.problem import errors
-from vhmc.lab.bench.problems import PROBLEMS
 from vhmc.lab.bench.rows import Row, append_row, read_rows, start_file
-from vhmc.lab.bench.run import Settings, run
+from vhmc.lab.bench.run import PROBLEMS, Settings, run
 from vhmc.lab.bench.write import write
 
 ROW = Row(
@@ -35,7 +36,7 @@ NUTS_ROW = ROW._replace(method=NUTS, budget=0, num_evaluations=40_000, verdict="
 
 
 def ignore(line: str) -> None:
-    """A report that nobody reads."""
+    """A report that prints nothing."""
 
 
 def laplace_job(name: str, *seeds: int) -> Job:
@@ -90,6 +91,18 @@ def test_time_outside_the_model_is_a_part_of_the_whole():
     assert 0 < row.seconds_outside < row.seconds
 
 
+def test_a_timed_target_is_the_target_but_for_its_clock():
+    """A ledger and its evaluator read all of these."""
+    traced = PROBLEMS["banana-2"]().make()
+    serial = vhmc.from_callable(lambda x: (-0.5 * x @ x, -x), 2)
+    assert traced.fingerprint() and serial.is_serial and not traced.is_serial
+    for target in (traced, serial):
+        timed = TimedTarget(target)
+        assert timed.fingerprint() == target.fingerprint()
+        for name in ("is_serial", "price", "route", "hessian_price", "parameters"):
+            assert getattr(timed, name) == getattr(target, name)
+
+
 def test_a_run_goes_on_where_it_was_interrupted(tmp_path):
     path, said = tmp_path / "rows.csv", []
     first = run_jobs([laplace_job("banana-2", 0)], ignore, path)
@@ -122,8 +135,8 @@ def test_silent_failures_and_false_alarms():
     assert summary.is_false_alarm(ROW._replace(verdict="bad"))
     assert not summary.is_false_alarm(wrong._replace(verdict="bad"))
     rows = [wrong, ROW, ROW._replace(verdict="bad")]
-    assert calibrate.headline(rows).startswith("1 silent failures")
-    assert "1 false alarms" in calibrate.headline(rows)
+    assert calibration_headline(rows).startswith("1 silent failures")
+    assert "1 false alarms" in calibration_headline(rows)
 
 
 @pytest.mark.parametrize(

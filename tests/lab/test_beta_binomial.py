@@ -21,7 +21,7 @@ from vhmc.lab.experiments.beta_binomial.measure import (
 )
 from vhmc.lab.experiments.beta_binomial.run import Settings, run
 from vhmc.lab.experiments.beta_binomial.write import fall, write
-from vhmc.lab.experiments.progress import Progress
+from vhmc.lab.experiments.parts import Progress
 from vhmc.lab.models.beta_binomial import beta_binomial, cancer_mortality, log_rising
 
 

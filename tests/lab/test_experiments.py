@@ -17,11 +17,11 @@ import vhmc
 from tests.cli.test_cli import call
 from vhmc.lab.baselines import ExactHMC
 from vhmc.lab.experiments.clock import record
-from vhmc.lab.experiments.page import Claim, Panel, Story, judge, write_page
-from vhmc.lab.experiments.parts import Part, run_parts
-from vhmc.lab.experiments.progress import Progress, Step, duration
+from vhmc.lab.experiments.output import Claim, Panel, Story, judge, write_page
+from vhmc.lab.experiments.parts import Part, Progress, Step, run_parts
 from vhmc.lab.experiments.truth import covariance_of, exact_moments, relative_error
 from vhmc.numerics.gaussian import gaussian
+from vhmc.report.status import shown_seconds
 
 
 def progress():
@@ -36,7 +36,7 @@ def test_a_run_goes_on_where_it_was_cut(tmp_path):
     made = []
 
     def part(name, is_broken=False):
-        def work(share):
+        def work(on_progress):
             if is_broken:
                 raise KeyboardInterrupt
             made.append(name)
@@ -56,7 +56,7 @@ def test_a_run_goes_on_where_it_was_cut(tmp_path):
 
 
 def test_other_settings_do_not_mix(tmp_path):
-    part = Part("one", 1.0, lambda share: {"value": 1})
+    part = Part("one", 1.0, lambda on_progress: {"value": 1})
     run_parts(tmp_path, {"limits": (4, 40), "seed": 0}, [part], progress())
     run_parts(tmp_path, {"limits": (4, 40), "seed": 0}, [part], progress())
     with pytest.raises(ValueError, match="other settings, of seed"):
@@ -71,11 +71,23 @@ def test_the_time_left_learns_from_the_pace(monkeypatch):
     now[0] = 20.0  # twice as slow as expected
     step.done()
     assert step.seconds_left() == pytest.approx(60)
-    step.share(0.5)
+    step.advance_to(0.5)
     now[0] = 30.0
     assert step.seconds_left() == pytest.approx(50)
-    assert duration(50) == "50 s"
-    assert duration(600) == "10 min"
+    assert shown_seconds(50) == "50 s"
+    assert shown_seconds(600) == "10 min"
+
+
+def test_a_terminal_shows_the_part_and_the_time_left():
+    file = io.StringIO()
+    console = Console(file=file, width=100, force_terminal=True)
+    with Progress(console, "test").over([("one", 200.0), ("two", 400.0)]) as step:
+        step.done()
+        step.advance_to(0.5)
+        console.print("a line")  # renders the bar again
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", file.getvalue())
+    assert re.search("test .* one +about 10 min left", shown)
+    assert re.search("test .* two +about 0 s left", shown)
 
 
 def story(text):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from tests.cli.test_cli import call
 from vhmc import cli
 from vhmc.lab.bench.tall import problems
-from vhmc.lab.bench.tall.truth import reference
+from vhmc.lab.bench.tall.problems import reference
 from vhmc.paper.laplace_guide import laplace
 
 

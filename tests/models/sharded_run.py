@@ -1,4 +1,4 @@
-"""Rows on two devices of one host, in a process that pretends to have them."""
+"""Rows on two devices of one host, which XLA simulates in this process."""
 
 import json
 
@@ -13,7 +13,7 @@ NUM_ROWS, DIM = 4000, 3
 
 
 def main():
-    """Values and gradients with rows on one device and on two, and where they are."""
+    """Print how energies and gradients differ between one device and two."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((NUM_ROWS, DIM))
     y = (rng.uniform(size=NUM_ROWS) < 0.5).astype(float)
@@ -37,7 +37,7 @@ def main():
         "rows on each": [part.data.shape[0] for part in shared[0].addressable_shards],
         "energy": float(np.abs(one.energy - two.energy).max()),
         "grad": float(np.abs(one.grad - two.grad).max()),
-        "calls": posterior.num_evaluations,
+        "evaluations": posterior.num_evaluations,
     }
     print(json.dumps(found), flush=True)
 

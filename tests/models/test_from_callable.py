@@ -102,10 +102,10 @@ def test_a_budget_of_values_is_kept():
     assert vhmc.plan(target, 2502).total == 500
     posterior = vhmc.sample(target, 2502, draws=500, chains=4)
     assert posterior.num_evaluations == target.num_evaluations <= 2500
-    assert posterior.num_evaluations == 5 * len(posterior.paid.energy) + 4 * 5
+    assert posterior.num_evaluations == 5 * len(posterior.evaluation_log.energy) + 4 * 5
     assert posterior.verdict.status == "good", posterior.verdict
     assert np.abs(posterior.unconstrained.mean(axis=(0, 1)) - 1).max() < 0.15
-    with pytest.raises(ValueError, match="at least 100 calls"):
+    with pytest.raises(ValueError, match="at least 100 evaluations"):
         vhmc.sample(target, 99)
 
 
@@ -116,12 +116,12 @@ def test_a_neighbour_without_a_value_is_the_reason():
         return -0.5 * theta @ theta
 
     target = vhmc.from_callable(walled, 2, differences="forward")
-    said = target.evaluate(np.array([[0.0, 1.0], [0.0, 0.0]]))
-    assert list(said.reason) == ["ValueError: beyond the wall", ""]
+    answers = target.evaluate(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    assert list(answers.reason) == ["ValueError: beyond the wall", ""]
 
 
 class List:
-    """The least that is asked for: an object with a `map`."""
+    """The least that `parallel` needs: an object with a `map`."""
 
     def map(self, function, points):
         return [function(point) for point in points]
@@ -131,7 +131,7 @@ def test_any_object_with_a_map_serves():
     points, truth = thetas(), opaque().evaluate(thetas())
     with (
         ThreadPoolExecutor(2) as threads,
-        # Spawned: JAX has threads, which a fork would not survive.
+        # Spawned, not forked: JAX is multithreaded.
         ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes,
         get_context("spawn").Pool(2) as pool,
     ):
@@ -142,7 +142,7 @@ def test_any_object_with_a_map_serves():
 
 
 def die(theta):
-    """As a library that crashes takes its process along."""
+    """End the process, as a library that crashes does."""
     import os
 
     os._exit(1)
@@ -151,8 +151,8 @@ def die(theta):
 def test_workers_that_die_are_a_reason():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         target = vhmc.from_callable(die, 2, parallel=processes)
-        said = target.evaluate(np.zeros((3, 2)))
-    assert all("the workers failed: BrokenProcessPool" in r for r in said.reason)
+        answers = target.evaluate(np.zeros((3, 2)))
+    assert all("the workers failed: BrokenProcessPool" in r for r in answers.reason)
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,11 @@ def test_supports_and_density():
     assert (values["above"] > values["low"]).all()
     np.testing.assert_allclose(values["shares"].sum(-1), 1)
     np.testing.assert_allclose(values["total"], values["rows"].sum(-1))
-    # NumPyro's own way to the same numbers.
+    # The same energies from NumPyro's own function.
     info = util.initialize_model(jax.random.key(0), everything)
     for theta, energy in zip(thetas, target.evaluate(thetas).energy, strict=True):
-        free = space._unravel(jnp.asarray(theta))
-        np.testing.assert_allclose(energy, info.potential_fn(free), rtol=1e-10)
+        sites = space._unravel(jnp.asarray(theta))
+        np.testing.assert_allclose(energy, info.potential_fn(sites), rtol=1e-10)
 
 
 def test_plates_are_dims():
@@ -53,7 +53,7 @@ def test_plates_are_dims():
 
 
 def test_no_density_is_computed_to_make_a_target():
-    """A likelihood that counts how often it runs: tracing is no run."""
+    """The likelihood counts how often it runs; tracing does not run it."""
     runs = 0
 
     def count(x):
@@ -63,11 +63,18 @@ def test_no_density_is_computed_to_make_a_target():
 
     def model():
         x = numpyro.sample("x", dist.Normal(0, 1))
-        cost = jax.pure_callback(count, jax.ShapeDtypeStruct((), float), x)
-        numpyro.factor("likelihood", jax.lax.stop_gradient(cost))
+        cost = jax.pure_callback(
+            count,
+            jax.ShapeDtypeStruct((), float),
+            jax.lax.stop_gradient(x),
+            vmap_method="sequential",
+        )
+        numpyro.factor("likelihood", cost)
 
-    vhmc.from_numpyro(model)
+    target = vhmc.from_numpyro(model)
     assert runs == 0
+    assert target.evaluate(np.zeros((1, 1))).reason[0] == ""
+    assert runs == 1
 
 
 def test_what_cannot_be_sampled_gets_a_sentence():

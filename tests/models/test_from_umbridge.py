@@ -69,8 +69,8 @@ def test_a_server_that_goes_away_is_a_reason():
     with rod.running_server() as address:
         served = target(address)
         assert served.evaluate(np.zeros((1, 4))).reason[0] == ""
-    said = served.evaluate(np.zeros((1, 4)))
-    assert "Connection refused" in said.reason[0]
+    answers = served.evaluate(np.zeros((1, 4)))
+    assert "Connection refused" in answers.reason[0]
 
 
 @pytest.mark.parametrize(

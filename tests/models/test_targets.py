@@ -1,4 +1,4 @@
-"""Targets: the user's space on one side, a counted flat vector on the other."""
+"""Targets: named parameters, transforms, and the count of evaluations."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def test_nothing_bypasses_the_counter(kind, hessian):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_exact_hmc_is_counted_to_the_call(kind):
+def test_exact_hmc_is_counted_to_the_evaluation(kind):
     target = KINDS[kind]()
     kernel = vhmc.paper.HMC(vhmc.paper.unit_mass(2), 0.3, num_steps=5)
     run = vhmc.paper.run_chains(
@@ -237,7 +237,7 @@ def test_entries_are_labelled_as_in_the_tables():
         {"share": vhmc.simplex, "scale": vhmc.positive},
     )
     space = target.parameters
-    # A simplex has one free entry less: which of its entries it is nobody can say.
+    # An unconstrained entry of a simplex belongs to no single entry of the parameter.
     assert [space.label(i) for i in range(space.dim)] == [
         *("beta[0, 0]", "beta[0, 1]", "beta[1, 0]", "beta[1, 1]"),
         *("share", "share", "scale"),

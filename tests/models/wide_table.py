@@ -1,4 +1,4 @@
-"""A table larger than the memory it is allowed, for a process that passes over it."""
+"""A table larger than the memory allowed for it, read by a process of its own."""
 
 import json
 import resource
@@ -16,7 +16,7 @@ NAMES = [f"x{i}" for i in range(NUM_COLUMNS)]
 
 
 def write(path):
-    """In two row groups: each is larger than what may be held."""
+    """Write two row groups, each larger than the memory allowed."""
     rng = np.random.default_rng(0)
     half = NUM_ROWS // 2
     schema = pa.schema([(name, pa.float64()) for name in NAMES])
@@ -43,7 +43,7 @@ def make(path):
 
 
 def pass_over(path):
-    """Growth of the peak beyond what the same program takes on a few rows."""
+    """Print how much the peak grows beyond that of the same program on a few rows."""
     few = path + ".few"
     table = pq.ParquetFile(path).iter_batches(40_000)
     pq.write_table(pa.Table.from_batches([next(table)]), few)

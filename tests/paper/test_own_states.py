@@ -13,7 +13,7 @@ import pytest
 
 import vhmc
 from vhmc.evaluation.target import Target
-from vhmc.lab.data.folders import find_folder
+from vhmc.lab.data.dataset import find_folder
 
 pytestmark = pytest.mark.slow
 CHANNELS = 3
@@ -35,7 +35,7 @@ def log_density(weights: jax.Array) -> jax.Array:
 
 def recording() -> np.ndarray:
     name = "meg_vigario_10ch.npz"
-    with np.load(find_folder("VHMC_DATA", "data", name) / name) as file:
+    with np.load(find_folder("VHMC_DATA", name) / name) as file:
         rows = file["X"][:CHANNELS, ::18].T
     return (rows - rows.mean(axis=0)) / rows.std(axis=0)
 

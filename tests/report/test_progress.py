@@ -20,11 +20,12 @@ from vhmc.report.status import Moment, Status, details, headline, shown_seconds
 from vhmc.report.watch import LOG, watching
 
 SCRIPT = """
-import numpy as np, vhmc
+import time, numpy as np, vhmc
 calls = 0
 def model(theta):
     global calls
     calls += 1
+    time.sleep(0.01)  # long enough for a picture of the bar
     if calls == 90:
         raise ConnectionError("the node went away")
     return -0.5 * theta @ theta, -theta
@@ -41,10 +42,10 @@ def test_lines_tell_phases_costs_and_the_outcome(capfd):
     shown = capfd.readouterr().err.splitlines()
     assert all(line.startswith("vhmc: ") for line in shown)
     phases = [line.split(": ")[1] for line in shown]
-    wanted = ["search", "settling", "training", "repair", "drawing", "checking", "done"]
+    wanted = ["search", "warm-up", "training", "repair", "drawing", "check", "done"]
     assert [name for name in wanted if name in phases] == wanted
     training = next(line for line in shown if ": repair: " in line)
-    assert re.search(r"\d+ of 200 calls, [\d.e+]+/s, at most \d+ calls and", training)
+    assert re.search(r"\d+ of 200 evaluations, [\d.e+]+/s, at most \d+ and", training)
     assert "true acceptance" in training and "score error" in training
     assert "ESS" in shown[-1] and "verdict" in shown[-1]
 
@@ -117,7 +118,7 @@ def test_a_notebook_shows_progress_and_posterior(no_shape_checks):
     ]
     assert "<progress" in outputs[0] and "verdict" in outputs[0]
     assert "the node went away" in outputs[0]
-    assert "<table" in outputs[1] and "calls of the model" in outputs[1]
+    assert "<table" in outputs[1] and "evaluations" in outputs[1]
     assert "<strong" in outputs[2]
 
 
@@ -138,11 +139,11 @@ def test_whatever_happens_the_display_is_closed(monkeypatch):
 
 def test_time_left_is_what_the_budget_would_take():
     status = Status(100, began=time.monotonic() - 10)
-    assert headline(status) == "search: 0 of 100 calls"
+    assert headline(status) == "search: 0 of 100 evaluations"
     status.spent = 50
-    assert headline(status).endswith("5/s, at most 50 calls and 10 s left")
-    status.told = 40  # on file: they took no time
-    assert headline(status).endswith("1/s, at most 50 calls and 50 s left")
+    assert headline(status).endswith("5/s, at most 50 and 10 s left")
+    status.replayed = 40  # on file: they took no time
+    assert headline(status).endswith("1/s, at most 50 and 50 s left")
     status.history = [Moment(20, 0.5, 0.3), Moment(50, 0.01, 0.9)]
     assert details(status) == "true acceptance 0.90, score error 0.01 (first 0.5)"
 
@@ -188,7 +189,7 @@ def test_a_display_that_cannot_be_written_to_does_not_end_a_run(monkeypatch):
     assert isinstance(display_for(True), Silent)
 
 
-def test_calls_on_file_do_not_count_for_the_rate(tmp_path, capfd):
+def test_evaluations_on_file_do_not_count_for_the_rate(tmp_path, capfd):
     for _ in range(2):
         target = vhmc.from_callable(normal, 2)
         vhmc.sample(target, 200, draws=50, ledger=tmp_path / "run.vhmc")

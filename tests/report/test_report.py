@@ -37,7 +37,7 @@ def test_verdict_costs_and_settings_are_on_it(posterior, page):
     text = page.read_text()
     assert f"<strong>{posterior.verdict.status}</strong>" in text
     assert all(reason in text for reason in posterior.verdict.reasons)
-    assert f"{posterior.num_evaluations} calls of the model" in text
+    assert f"{posterior.num_evaluations} evaluations" in text
     assert "vhmc.sample(target, 400, " in text and "seed=0" in text
     assert f"<dd>{vhmc.__version__}</dd>" in text
     assert f"training {posterior.costs['training']}" in text
@@ -171,7 +171,7 @@ def test_draws_that_are_not_finite_or_do_not_move_have_a_page_too(posterior):
 def test_resampled_draws_are_not_counted_as_new(posterior):
     again = dataclasses.replace(posterior, correction="importance")
     most = 1 / np.sum(posterior.check.weights**2)
-    assert again.most_effective == pytest.approx(most)
+    assert again.max_ess == pytest.approx(most)
     assert facts_of(again).ess.max() <= most < facts_of(posterior).ess.min()
     assert again.summary()["ess_bulk"].max() <= most
 

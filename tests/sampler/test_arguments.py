@@ -1,4 +1,4 @@
-"""Every bad argument is refused at the door: one sentence, no call of the model."""
+"""Every bad argument is refused at the door: one sentence, no evaluation."""
 
 import warnings
 from pathlib import Path

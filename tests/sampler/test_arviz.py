@@ -8,10 +8,10 @@ import numpyro.distributions as dist
 import pytest
 
 import vhmc
-from vhmc import _arviz
+from vhmc._imports import load_arviz
 
 matplotlib.use("Agg")
-az = _arviz.load()
+az = load_arviz()
 IS_FIRST = int(az.__version__.split(".")[0]) < 1
 PLOTS = "plot_trace", "plot_pair", "plot_forest", "plot_ess"
 

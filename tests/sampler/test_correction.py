@@ -1,4 +1,4 @@
-"""The correction ladder: what each rung promises."""
+"""Corrections: what each promises."""
 
 import warnings
 
@@ -8,13 +8,26 @@ import pytest
 
 import vhmc
 from tests.chance import LIMIT, standard_errors
-from vhmc.evaluation.evaluator import Account
+from tests.densities import Density
+from vhmc.sampler import correction as corrections
 from vhmc.sampler.check import Chosen, check
-from vhmc.sampler.correction import best_rung, exact_draws, expect
+from vhmc.sampler.correction import (
+    AUTO,
+    CORRECTIONS,
+    Corrected,
+    Correction,
+    Uncorrected,
+    expect,
+    resolve,
+)
 from vhmc.sampler.drawing import draw
-from vhmc.surrogate.trainer import Learner
-from vhmc.transport.affine import Frame
-from vhmc.transport.transport_map import Chart
+from vhmc.sampler.verdict import unchecked
+from vhmc.surrogate.residual import Guard, ZeroResidual
+from vhmc.surrogate.surrogate import Surrogate
+from vhmc.transport.affine import Affine
+from vhmc.transport.transport_map import TransportMap
+
+NONE = np.zeros((0, 2))
 
 
 def skewed():
@@ -26,37 +39,41 @@ def skewed():
     )
 
 
-def bad_learner(budget):
-    """A Gaussian beside the mass, and too wide."""
-    account = Account(skewed(), budget)
-    account.evaluate(np.zeros((1, 2)), "search")
-    frame = Frame(np.array([-0.3, 0.0]), np.diag([1.0, 1.3]))
-    return Learner(account, Chart((frame,)), 0, np.random.default_rng(0))
+def unconstrained_skewed(t):
+    return 2 * t[0] - jnp.exp(t[0]) - 0.5 * t[1] ** 2
+
+
+def gaussian(mean, sds):
+    layer = Affine(np.array(mean), np.diag(sds))
+    return Surrogate(TransportMap((layer,)), ZeroResidual(), Guard(np.inf, 3.0))
 
 
 @pytest.fixture(scope="module")
 def bad_run(seed):
-    rng = np.random.default_rng(seed)
-    learner = bad_learner(25_000)
-    frozen = draw(rng, learner.residual(), np.zeros((8, 2)), 0.7, 1000)
-    free = learner.chart.to_theta(frozen.x.reshape(-1, 2))
-    chosen = Chosen(free[::40], np.full(200, 1 / 200))
-    parameters = learner.account.target.parameters
-    checked = check(learner, parameters, chosen, np.zeros((0, 2)))
-    exact = exact_draws(rng, learner, frozen, checked, 20_000, 100)
-    return free, checked, exact
+    """A Gaussian beside the mass, and too wide; its draws, checked and corrected."""
+    rng, density = np.random.default_rng(seed), Density(unconstrained_skewed)
+    surrogate = gaussian([-0.3, 0.0], [1.0, 1.3])
+    drawn = draw(rng, surrogate, np.zeros((100, 2)), 0.7, 80)
+    theta = surrogate.transport.forward(drawn.x.reshape(-1, 2))
+    chosen = Chosen(theta[::40], np.full(200, 1 / 200))
+    checked = check(surrogate, density, lambda thetas: thetas, chosen, NONE)
+    made = Uncorrected(
+        surrogate, drawn, checked, theta.reshape(100, 80, 2), density, 20_000
+    )
+    exact = CORRECTIONS["exact"].draw(rng, made, unchecked("of the surrogate"))
+    return theta, checked, exact, density
 
 
 def test_none_is_wrong_where_exact_is_right(bad_run):
-    """False alarms of the exact rung: below one in 60,000 for each moment."""
-    free, _, exact = bad_run
+    """False alarms of the exact correction: below one in 60,000 for each moment."""
+    theta, _, exact, _ = bad_run
     truth = np.array([2.0, 0.0, 6.0, 1.0])  # moments of gamma(2) and of the normal
 
     def moments(theta):
         rate = np.exp(theta[..., 0])
         return np.stack([rate, theta[..., 1], rate**2, theta[..., 1] ** 2], axis=-1)
 
-    wrong = standard_errors(moments(free), truth)
+    wrong = standard_errors(moments(theta), truth)
     assert wrong[[0, 3]].min() > 2 * LIMIT, "the surrogate was meant to be wrong"
     # Draws ordered by chain: chains are the batches, independent of each other.
     chains = moments(exact.theta[:, 20:]).reshape(50, -1, 4)
@@ -64,17 +81,18 @@ def test_none_is_wrong_where_exact_is_right(bad_run):
     assert right.max() < LIMIT, right
 
 
-def test_every_exact_draw_is_paid_for_once(bad_run):
-    _, _, exact = bad_run
+def test_every_exact_draw_is_one_evaluation(bad_run):
+    _, _, exact, density = bad_run
     assert exact.theta.shape == (100, 200, 2)
-    assert 0.3 < exact.acceptance < 0.95
+    assert density.counts["correction"] == 20_000
+    assert 0.3 < exact.verdict.exact_statistics.exact_acceptance < 0.95
 
 
-def test_weights_remove_the_bias_of_free_draws(bad_run):
+def test_weights_remove_the_bias_of_uncorrected_draws(bad_run):
     """The control variate moves means that the weights show to be off."""
-    free, checked, _ = bad_run
-    rate, true_rate = np.exp(free[:, :1]), np.exp(checked.theta[:, :1])
-    estimate = expect(rate, true_rate, checked.share, checked.weights, 4000.0)
+    theta, checked, _, _ = bad_run
+    rate, true_rate = np.exp(theta[:, :1]), np.exp(checked.theta[:, :1])
+    estimate = expect(rate, true_rate, checked.probability, checked.weights, 4000.0)
     assert estimate.kind[0] == "control variate"
     assert abs(estimate.value[0] - 2.0) < 5 * estimate.error[0]
     assert abs(estimate.value[0] - 2.0) < abs(rate.mean() - 2.0)
@@ -82,11 +100,11 @@ def test_weights_remove_the_bias_of_free_draws(bad_run):
 
 def test_a_perfect_surrogate_needs_no_weights():
     rng = np.random.default_rng(0)
-    free, checked = rng.standard_normal((4000, 2)), rng.standard_normal((100, 2))
-    share = np.full(100, 0.01)
-    estimate = expect(free, checked, share, share, 4000.0)
+    draws, checked = rng.standard_normal((4000, 2)), rng.standard_normal((100, 2))
+    even = np.full(100, 0.01)
+    estimate = expect(draws, checked, even, even, 4000.0)
     assert set(estimate.kind) == {"draws"}
-    np.testing.assert_allclose(estimate.value, free.mean(axis=0))
+    np.testing.assert_allclose(estimate.value, draws.mean(axis=0))
 
 
 def shifted_check(num_checked, tilt):
@@ -94,36 +112,54 @@ def shifted_check(num_checked, tilt):
     rng = np.random.default_rng(0)
     theta = rng.standard_normal((num_checked, 2))
     chosen = Chosen(theta, np.full(num_checked, 1 / num_checked))
-    target = vhmc.from_jax(lambda t: -0.5 * jnp.sum((t - tilt) ** 2), np.zeros(2))
-    learner = Learner(
-        Account(target, 2 * num_checked),
-        Chart((Frame(np.zeros(2), np.eye(2)),)),
-        0,
-        rng,
-    )
-    free = rng.standard_normal((8000, 2))
-    return check(learner, target.parameters, chosen, np.zeros((0, 2))), free
+    density = Density(lambda t: -0.5 * jnp.sum((t - tilt) ** 2))
+    surrogate = gaussian([0.0, 0.0], [1.0, 1.0])
+    draws = rng.standard_normal((8000, 2))
+    return check(surrogate, density, lambda thetas: thetas, chosen, NONE), draws
 
 
 @pytest.mark.parametrize(
-    ("num_checked", "tilt", "rung"),
+    ("num_checked", "tilt", "name"),
     [(400, 0.0, "none"), (400, 0.8, "importance"), (30, 6.0, "none")],
 )
-def test_auto_resamples_only_what_enough_draws_say(num_checked, tilt, rung):
+def test_auto_resamples_only_what_enough_draws_say(num_checked, tilt, name):
     """The last: all weight on a draw or two, which look free of noise."""
-    assert best_rung(*shifted_check(num_checked, tilt)) == rung
+    assert resolve(AUTO, *shifted_check(num_checked, tilt)) == name
 
 
 def test_one_draw_with_all_the_weight_is_no_certainty():
     checked = np.linspace(-2, 2, 20)[:, None]
     weights = np.eye(20)[-1]
-    free = np.random.default_rng(0).standard_normal((4000, 1))
-    estimate = expect(free, checked, np.full(20, 0.05), weights, 4000.0)
+    draws = np.random.default_rng(0).standard_normal((4000, 1))
+    estimate = expect(draws, checked, np.full(20, 0.05), weights, 4000.0)
     assert estimate.error[0] > 1.0
 
 
+def test_a_new_correction_is_one_row(monkeypatch):
+    """The worked example of CONTRIBUTING: draws shifted to the weighted mean."""
+
+    def draw_shifted(rng, made, verdict):
+        check = made.check
+        shift = (check.weights - check.probability) @ check.theta
+        return Corrected(made.theta + shift, verdict)
+
+    row = Correction(0.0, draw_shifted, lambda check, draws: np.inf)
+    monkeypatch.setitem(CORRECTIONS, "shifted", row)
+    monkeypatch.setattr(corrections, "CHOICES", (AUTO, *CORRECTIONS))
+    monkeypatch.setattr("vhmc.sampler.plan.CHOICES", (AUTO, *CORRECTIONS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = vhmc.sample(
+            skewed(), 300, correction="shifted", draws=50, chains=4, progress=False
+        )
+    assert posterior.correction == "shifted"
+    moved = posterior.unconstrained - posterior.uncorrected
+    np.testing.assert_allclose(moved, moved[:1, :1] * np.ones_like(moved), atol=1e-12)
+    assert posterior.expect().value.shape == (2,)
+
+
 @pytest.mark.parametrize("correction", ["none", "importance", "exact", "auto"])
-def test_each_rung_gives_draws(correction):
+def test_each_correction_gives_draws(correction):
     target = skewed()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -133,11 +169,11 @@ def test_each_rung_gives_draws(correction):
     assert posterior.correction in ("none", "importance", "exact")
     assert posterior.num_evaluations == target.num_evaluations <= 500
     if correction == "exact":
-        price = vhmc.plan(target, 500, "exact").correcting
-        assert posterior.costs["correcting"] == 4 * posterior.unconstrained.shape[1]
-        assert price - 4 < posterior.costs["correcting"] <= price
+        price = vhmc.plan(target, 500, "exact").correction
+        assert posterior.costs["correction"] == 4 * posterior.unconstrained.shape[1]
+        assert price - 4 < posterior.costs["correction"] <= price
     else:
-        assert "correcting" not in posterior.costs
+        assert "correction" not in posterior.costs
         assert posterior.unconstrained.shape == (4, 100, 2)
     estimate = posterior.expect()
     assert estimate.value.shape == estimate.error.shape == (2,)
@@ -159,7 +195,7 @@ def test_exact_draws_speak_for_themselves():
     np.testing.assert_allclose(estimate.value, drawn)
     moments = posterior.expect(lambda draws: draws["x"] ** 2)
     assert abs(moments.value[0] - 1) < 5 * moments.error[0]
-    assert 0.3 < posterior.verdict.statistics["exact_acceptance"] < 1
+    assert 0.3 < posterior.verdict.exact_statistics.exact_acceptance < 1
 
 
 def test_exact_draws_on_a_bad_surrogate_are_not_called_better_than_that():

@@ -1,106 +1,84 @@
-"""Finding the posterior: descents in step, and frames from gradients."""
+"""The search: descents in step, and a first Gaussian at their best end."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 
-import vhmc
-from vhmc.evaluation.evaluator import Account, Overdrawn
+from tests.densities import Density
 from vhmc.sampler.descents import Descent, descend
-from vhmc.sampler.locate import Located, locate
-from vhmc.sampler.warm_up import settle
-from vhmc.transport.affine import Frame, divergence, frame_from_precision
-from vhmc.transport.affine_fit import (
-    geometric_mean,
-    refit,
-    stretch,
-    stretch_along,
-)
-
-RNG = np.random.default_rng(0)
+from vhmc.sampler.locate import is_finished, locate, path_layer
 
 
-def spd(dim):
-    root = RNG.standard_normal((dim, dim))
-    return root @ root.T + np.eye(dim)
+def gaussian(mean, precision):
+    return Density(lambda t: -0.5 * (t - mean) @ precision @ (t - mean))
 
 
-def gaussian_target(mean, precision, start):
-    return vhmc.from_jax(
-        lambda theta: -0.5 * (theta - mean) @ precision @ (theta - mean), start
-    )
+PRECISION = np.array([[4.0, 1.0, 0.5], [1.0, 2.0, 0.3], [0.5, 0.3, 1.0]])
 
 
-def test_frames_invert():
-    frame = frame_from_precision(RNG.standard_normal(4), spd(4))
-    x = RNG.standard_normal((5, 4))
-    np.testing.assert_allclose(frame.to_x(frame.to_theta(x)), x, atol=1e-12)
+def search(density):
+    return lambda thetas: density(thetas, "search")
 
 
-def test_geometric_mean_solves_its_equation():
-    covariance, information = spd(4), spd(4)
-    mean = geometric_mean(covariance, information)
-    np.testing.assert_allclose(mean @ information @ mean, covariance, rtol=1e-9)
-
-
-def test_gradients_of_a_gaussian_give_it_away_wherever_they_are():
-    """With many points the old frame, which shrinks the answer, is forgotten."""
-    mean, precision = RNG.standard_normal(3), spd(3)
-    thetas = 5 + 0.3 * RNG.standard_normal((100_000, 3))
-    grads = (thetas - mean) @ precision
-    frame = Frame(np.zeros(3), np.eye(3))
-    for _ in range(4):
-        x = frame.to_x(thetas)
-        frame = frame.then(refit(x, frame.grad_to_x(x, grads), np.ones(len(x))))
-    np.testing.assert_allclose(frame.mean, mean, atol=0.01)
-    covariance = frame.factor @ frame.factor.T
-    np.testing.assert_allclose(covariance, np.linalg.inv(precision), atol=0.01)
-
-
-def test_a_frame_is_stretched_only_where_points_outgrow_it():
-    x = RNG.standard_normal((500, 2)) * np.array([4.0, 1.0])
-    wide = stretch(x)
-    assert 4 < wide.factor[0, 0] < 5.5
-    assert abs(wide.factor[1, 1] - 1) < 0.1
-    same = stretch(RNG.standard_normal((500, 2)))
-    np.testing.assert_allclose(same.factor, np.eye(2), atol=1e-12)
-
-
-def test_a_frame_is_stretched_along_a_parameter_that_outgrew_it():
-    """Too little for the sure test in all directions at once, but not for one alone."""
-    dim = 20
-    x = RNG.standard_normal((150, dim))
-    x[:, 3] *= 1.5
-    identity = np.eye(dim)
-    np.testing.assert_allclose(stretch(x).factor, identity, atol=1e-12)
-    wide = stretch_along(x, identity)
-    widths = np.sqrt(np.diag(wide.factor @ wide.factor.T))
-    assert 1.8 < widths[3] < 2.8
-    np.testing.assert_allclose(np.delete(widths, 3), 1.0, atol=1e-12)
-
-
-def test_divergence_is_that_of_gaussians():
-    frame = Frame(np.array([0.5]), np.array([[0.5]]))
-    exact = 0.5 * (1 / 4 + 1 / 4 - 1 + np.log(4))
-    assert divergence(frame) == pytest.approx(exact)
-
-
-def test_descents_in_step_find_the_minimum_and_end():
-    target = gaussian_target(np.ones(3), spd(3), np.zeros(3))
+def test_descents_in_step_find_the_minimum():
+    density = gaussian(np.ones(3), PRECISION)
     descents = [Descent(start) for start in (np.zeros(3), 4 * np.ones(3))]
     batches = []
 
     def evaluate(thetas):
         batches.append(len(thetas))
-        return target.evaluate(thetas)
+        return density(thetas, "search")
 
     descend(descents, evaluate, 60, lambda descent: False)
     for descent in descents:
         np.testing.assert_allclose(descent.theta, 1.0, atol=1e-4)
         descent.close()
-        assert not descent._thread.is_alive() or descent.is_done
-    assert max(batches) == 2, "the model is asked for batches"
-    assert sum(batches) == target.num_evaluations
+    assert max(batches) == 2, "the model is evaluated in batches"
+
+
+def test_a_descent_is_paused_where_its_allowance_ends_and_goes_on_from_there():
+    density = gaussian(np.ones(3), PRECISION)
+    paused = Descent(np.full(3, 30.0))
+    descend([paused], search(density), 3, lambda descent: False)
+    assert paused.num_asked == 3 and not paused.is_done
+    before = paused.energy
+    descend([paused], search(density), 60, lambda descent: False)
+    assert paused.energy < before
+    np.testing.assert_allclose(paused.theta, 1.0, atol=1e-4)
+
+
+def test_closing_ends_the_thread():
+    descent = Descent(np.zeros(3))
+    assert descent._thread.is_alive() and not descent.is_done
+    descent.close()
+    descent._thread.join(10)
+    assert not descent._thread.is_alive()
+
+
+def test_a_descent_that_still_falls_is_not_finished():
+    falling = Density(lambda t: t[0] - 0.5 * t[1] ** 2)
+    descent = Descent(np.zeros(2))
+    descend([descent], search(falling), 20, is_finished)
+    assert not is_finished(descent)
+    descent.close()
+    resting = Descent(np.full(3, 5.0))
+    descend([resting], search(gaussian(np.ones(3), PRECISION)), 60, is_finished)
+    assert is_finished(resting) or resting.is_done
+    resting.close()
+
+
+def test_what_the_optimiser_raises_is_raised_in_the_run(monkeypatch):
+    """Lost in its thread, it would look like a descent that has ended."""
+
+    def failing(objective, start, **options):
+        objective(start)
+        raise MemoryError("no room for the inverse Hessian")
+
+    monkeypatch.setattr(scipy.optimize, "minimize", failing)
+    descent = Descent(np.zeros(2))
+    with pytest.raises(MemoryError, match="no room"):
+        descent.tell(1.0, np.ones(2))
 
 
 def test_a_far_start_and_walls_are_survived():
@@ -110,53 +88,50 @@ def test_a_far_start_and_walls_are_survived():
         value = -0.5 * jnp.sum((theta - 50) ** 2)
         return jnp.where(jnp.all(theta < 60), value, -jnp.inf)
 
-    account = Account(vhmc.from_jax(log_density, np.full(2, -1000.0)), 400)
-    located = locate(account, np.random.default_rng(0), 200, True)
-    np.testing.assert_allclose(located.frame.mean, 50.0, atol=0.5)
-    assert located.has_mode
+    density = Density(log_density)
+    rng, origin = np.random.default_rng(0), np.full(2, -1000.0)
+    located = locate(rng, density, origin, 200, density.hessian)
+    np.testing.assert_allclose(located.layer.mean, 50.0, atol=0.5)
+    assert located.modes.has_mode
+    assert density.counts["search"] <= 200
 
 
 def test_a_density_without_a_mode_is_noticed():
     """Energy falls for ever along the first coordinate."""
-    target = vhmc.from_jax(lambda theta: theta[0] - 0.5 * theta[1] ** 2, np.zeros(2))
-    account = Account(target, 300)
-    assert not locate(account, np.random.default_rng(0), 100, True).has_mode
+    density = Density(lambda theta: theta[0] - 0.5 * theta[1] ** 2)
+    rng = np.random.default_rng(0)
+    located = locate(rng, density, np.zeros(2), 100, density.hessian)
+    assert not located.modes.has_mode
 
 
-def test_settling_leaves_a_mode_for_the_mass():
-    """A log-gamma with shape 1 has its mass 0.58 below its mode, skewed."""
-    target = vhmc.from_jax(lambda t: jnp.sum(t - jnp.exp(t)), np.zeros(8))
-    account = Account(target, 500)
-    frame = Frame(np.zeros(8), np.eye(8))
-    located = Located(frame, [], np.zeros((1, 8)), np.zeros(1), np.ones(1) > 0, True)
-    frame = settle(account, located, np.random.default_rng(0), 96, 16)
-    assert frame.mean.mean() < -0.2
-    assert sum(account.costs.values()) == target.num_evaluations <= 96
+def test_two_modes_are_both_found():
+    density = Density(
+        lambda t: jnp.logaddexp(
+            -0.5 * jnp.sum((t - 6) ** 2), -0.5 * jnp.sum((t + 6) ** 2)
+        )
+    )
+    rng = np.random.default_rng(0)
+    located = locate(rng, density, np.full(2, 5.0), 320, density.hessian)
+    for mode in (6.0, -6.0):
+        assert np.abs(located.modes.ends - mode).max(axis=1).min() < 0.1
 
 
-def test_a_neck_without_a_mode_is_left_for_a_place_on_the_way():
-    """Centred eight-dimensional funnel: the energy falls for ever as `v` does."""
-
-    def log_density(theta):
-        v, x = theta[0], theta[1:]
-        return -0.5 * (v / 3) ** 2 - 0.5 * jnp.sum(x**2) * jnp.exp(-v) - 4 * v
-
-    target = vhmc.from_jax(log_density, np.ones(9))
-    account, rng = Account(target, 600), np.random.default_rng(0)
-    located = locate(account, rng, 200, with_hessian=True)
-    assert located.frame.mean[0] < -15
-    frame = settle(account, located, rng, 150, 16)
-    assert abs(frame.mean[0]) < 6
-    assert account.costs["scouting"] + account.costs["settling"] <= 150
+def test_a_start_without_an_energy_is_refused_with_a_reason():
+    density = Density(lambda theta: -jnp.inf * jnp.sum(theta**2 + 1))
+    with pytest.raises(ValueError, match=r"not finite at the start .* -inf"):
+        locate(np.random.default_rng(0), density, np.zeros(2), 60)
 
 
-def test_an_account_refuses_what_it_cannot_pay():
-    target = gaussian_target(np.zeros(2), np.eye(2), np.zeros(2))
-    account = Account(target, 3)
-    account.evaluate(np.zeros((2, 2)), "training")
-    with pytest.raises(Overdrawn):
-        account.evaluate(np.zeros((2, 2)), "training")
-    with pytest.raises(Overdrawn):
-        account.hessian(np.zeros(2), "hessian")
-    assert target.num_evaluations == 2
-    assert account.left == 1
+def test_without_a_hessian_the_descents_own_curvature_serves():
+    density = gaussian(np.ones(3), PRECISION)
+    located = locate(np.random.default_rng(0), density, np.zeros(3), 120)
+    covariance = located.layer.factor @ located.layer.factor.T
+    np.testing.assert_allclose(covariance, np.linalg.inv(PRECISION), atol=0.1)
+    assert len(located.others) > 2
+
+
+def test_a_path_of_one_point_gives_unit_curvature():
+    descent = Descent(np.zeros(2))
+    descent.tell(1.0, np.ones(2))
+    np.testing.assert_array_equal(path_layer(descent.path).factor, np.eye(2))
+    descent.close()

@@ -51,7 +51,7 @@ def test_every_call_is_counted_and_booked(skewed):
     _, posterior = skewed
     assert posterior.num_evaluations <= 600
     booked = {name: n for name, n in posterior.costs.items() if name != "hessian"}
-    phases, counts = np.unique(posterior.paid.phase, return_counts=True)
+    phases, counts = np.unique(posterior.evaluation_log.phase, return_counts=True)
     assert dict(zip(phases, counts, strict=True)) == booked
     assert posterior.costs["hessian"] == 2
 
@@ -74,7 +74,7 @@ def test_the_surrogate_is_a_density_of_its_own(skewed):
     assert np.std(difference) < 0.3
 
 
-def test_an_easy_posterior_gives_calls_back(skewed):
+def test_an_easy_posterior_gives_evaluations_back(skewed):
     assert skewed[1].num_evaluations < 550
 
 
@@ -82,7 +82,7 @@ def test_an_easy_posterior_gives_calls_back(skewed):
 def test_no_budget_is_exceeded(budget):
     target = normal_target()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so few calls cannot be good
+        warnings.simplefilter("ignore")  # so few evaluations cannot be good
         posterior = vhmc.sample(target, budget, draws=50, chains=2)
     assert target.num_evaluations == posterior.num_evaluations <= budget
     assert np.isfinite(posterior.unconstrained).all()
@@ -100,9 +100,9 @@ def test_a_target_used_before_still_has_its_whole_budget():
 def test_the_plan_is_the_budget():
     for budget in (20, 333, 1000, 10_000):
         for correction in ("auto", "none", "importance", "exact"):
-            shares = vhmc.plan(normal_target(), budget, correction)
-            assert shares.total == budget
-            assert (shares.correcting > 0) == (correction == "exact")
+            plan = vhmc.plan(normal_target(), budget, correction)
+            assert plan.total == budget
+            assert (plan.correction > 0) == (correction == "exact")
 
 
 def test_same_seed_same_bits():
@@ -111,7 +111,7 @@ def test_same_seed_same_bits():
 
     one, two, other = draws(3), draws(3), draws(4)
     np.testing.assert_array_equal(one.unconstrained, two.unconstrained)
-    np.testing.assert_array_equal(one.paid.theta, two.paid.theta)
+    np.testing.assert_array_equal(one.evaluation_log.theta, two.evaluation_log.theta)
     assert not np.array_equal(one.unconstrained, other.unconstrained)
 
 
@@ -161,7 +161,7 @@ def test_a_boundary_where_the_density_ends():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         posterior = vhmc.sample(target, 500, draws=200, chains=4)
-    assert np.sum(~posterior.paid.is_finite) > 0
+    assert np.sum(~posterior.evaluation_log.is_finite) > 0
     # No smooth surrogate has a cliff: the verdict must not call that good.
     assert posterior.verdict.status != "good"
 
@@ -201,17 +201,18 @@ def test_without_nodes_it_is_a_gaussian():
     target = normal_target()
     posterior = vhmc.sample(target, 500, num_features=0, draws=500, chains=4)
     assert posterior.verdict.status == "good", posterior.verdict
-    ((mean, factor),) = posterior.surrogate.potential.chart.layers
-    np.testing.assert_allclose(mean, 2.0, atol=1e-5)
-    np.testing.assert_allclose(factor @ factor.T, np.diag([1, 4, 9.0]), atol=1e-4)
+    (layer,) = posterior.surrogate.potential.transport.layers
+    np.testing.assert_allclose(layer.mean, 2.0, atol=1e-5)
+    covariance = layer.factor @ layer.factor.T
+    np.testing.assert_allclose(covariance, np.diag([1, 4, 9.0]), atol=1e-4)
 
 
 def test_stein_errors_are_those_of_a_wrong_gaussian():
     rng = np.random.default_rng(0)
     draws = 1.0 + 0.9 * rng.standard_normal((200_000, 1))  # q = N(1, 0.81), p = N(0, 1)
     score_errors = (draws - 1.0) / 0.81 - draws
-    share = np.full(len(draws), 1 / len(draws))
-    mean_error, sd_error = stein_errors(draws, score_errors, share)
+    even = np.full(len(draws), 1 / len(draws))
+    mean_error, sd_error = stein_errors(draws, score_errors, even)
     # To first order, and up to the sign: the mean is 1 too high, the sd 10 % too small.
     assert abs(mean_error[0] + 0.9) < 0.02
     assert abs(sd_error[0] - 0.5 * (1 - 0.81)) < 0.01
@@ -225,7 +226,7 @@ def test_nothing_is_easy_before_the_first_round():
 
 def test_a_second_run_of_the_same_shape_compiles_no_moves():
     """Another model, another seed; these programs are nearly all that is compiled."""
-    programs = {"jit(wander)", "jit(shoot)", "jit(draw_block)"}
+    programs = {"jit(_walk)", "jit(_shoot)", "jit(_draw_segment)"}
     compiled = set()
 
     def listen(event, seconds, **facts):

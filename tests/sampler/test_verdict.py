@@ -1,93 +1,141 @@
 """The verdict: one word, and reasons."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from vhmc.sampler.assessment import missed_modes
+from vhmc.sampler.locate import Modes
 from vhmc.sampler.verdict import (
     ABOUT_SURROGATE,
-    EXACT_LIMITS,
-    LIMITS,
+    ExactStatistics,
+    Statistics,
     judge,
     judge_exact,
-    mode_concerns,
+    unchecked,
 )
 
-FINE = {
-    "efficiency": 0.99,
-    "wide_efficiency": 0.97,
-    "delayed_acceptance": 0.95,
-    "spread": 0.1,
-    "low_share": 0.0,
-    "high": 0.4,
-    "explorers": 0.95,
-    "score_error": 0.01,
-    "mean_error": 0.01,
-    "sd_error": 0.01,
-    "mean_shift": 0.01,
-    "sd_shift": 0.01,
-    "rhat": 1.003,
-    "ess": 3000.0,
-    "worth": 0.4,
-    "num_checks": 112,
-    "failed_share": 0.0,
-}
+FINE = Statistics(
+    importance_efficiency=0.99,
+    tempered_efficiency=0.97,
+    independent_acceptance=0.95,
+    log_weight_sd=0.1,
+    hole_fraction=0.0,
+    largest_log_weight=0.4,
+    delayed_acceptance_rate=0.95,
+    score_error=0.01,
+    stein_mean_error=0.01,
+    stein_sd_error=0.01,
+    weighted_mean_error=0.01,
+    weighted_sd_error=0.01,
+    rhat=1.003,
+    ess_per_draw=0.4,
+    ess=3000.0,
+    num_checks=112,
+    failed_fraction=0.0,
+    pareto_k=0.3,
+    single_trajectory_rate=0.8,
+    surrogate_acceptance=0.9,
+    missed_modes=0,
+    parameter_errors=np.zeros(2),
+    worst_parameter="mu",
+)
+FINE_EXACT = ExactStatistics(exact_rhat=1.02, exact_ess=300.0, exact_acceptance=0.9)
 
 
-def test_every_limit_is_tried_here():
-    assert {limit.name for limit in LIMITS} == set(FINE)
+def limits(record):
+    return {
+        entry.name: entry.metadata["limit"]
+        for entry in dataclasses.fields(record)
+        if "limit" in entry.metadata
+    }
 
 
 def test_nothing_against_it_is_good():
     verdict = judge(FINE, [])
     assert verdict.status == "good"
     assert verdict.reasons == ()
+    assert verdict.numbers()["ess"] == 3000.0
+    assert "worst_parameter" not in verdict.numbers()
 
 
-@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
-def test_each_statistic_alone_can_spoil_it(limit):
+@pytest.mark.parametrize("name", limits(Statistics))
+def test_each_statistic_alone_can_spoil_it(name):
+    limit = limits(Statistics)[name]
     beyond = 1e-6 * limit.sign
-    doubtful = judge({**FINE, limit.name: limit.caution + beyond}, [])
-    bad = judge({**FINE, limit.name: limit.bad + beyond}, [])
-    undefined = judge({**FINE, limit.name: np.nan}, [])
+    doubtful, bad, undefined = (
+        judge(dataclasses.replace(FINE, **{name: value}), [])
+        for value in (limit.caution + beyond, limit.bad + beyond, np.nan)
+    )
     assert (doubtful.status, bad.status) == ("caution", "bad")
-    assert undefined.status == "bad", "what is not known is not good"
-    assert len(bad.reasons) == 1
+    assert undefined.status == "bad", "a value that is not a number is bad"
+    assert len(bad.reasons) == 2 and "mu" in bad.reasons[1]
     assert "{" not in bad.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        (record, entry.name)
+        for record in (FINE, FINE_EXACT)
+        for entry in dataclasses.fields(record)
+    ],
+)
+def test_a_statistic_that_is_missing_is_an_error(record, name):
+    """No default anywhere: what was not measured cannot be called good."""
+    rest = {key: value for key, value in vars(record).items() if key != name}
+    with pytest.raises(TypeError, match=name):
+        type(record)(**rest)
+
+
+def test_only_a_whole_record_is_judged():
+    for nothing in ({}, None):
+        with pytest.raises(TypeError):
+            judge(nothing, [])
+
+
+def test_unchecked_draws_are_bad():
+    assert unchecked("nobody looked").status == "bad"
+
+
 def test_the_worst_reason_comes_first():
-    verdict = judge({**FINE, "spread": 0.7, "rhat": 2.0}, [("caution", "no mode")])
+    statistics = dataclasses.replace(FINE, log_weight_sd=0.7, rhat=2.0)
+    verdict = judge(statistics, [("caution", "no mode")])
     assert verdict.status == "bad"
     assert "R-hat 2" in verdict.reasons[0]
     assert str(verdict).startswith("bad\n- R-hat 2")
 
 
-FINE_EXACT = {"exact_rhat": 1.02, "exact_ess": 300.0, "exact_acceptance": 0.9}
-
-
 def test_exact_draws_are_judged_by_their_own_chains():
-    doubtful = judge({**FINE, "efficiency": 0.6}, [])
-    for verdict in (judge(FINE, []), doubtful):
+    def of(efficiency):
+        return judge(dataclasses.replace(FINE, importance_efficiency=efficiency), [])
+
+    for verdict in (of(0.99), of(0.6)):
         corrected = judge_exact(verdict, FINE_EXACT)
         assert (corrected.status, corrected.reasons) == ("good", ())
+        assert corrected.exact_statistics is FINE_EXACT
     # What a bad surrogate leaves out is out of reach for the chains on it.
-    bad = judge({**FINE, "efficiency": 0.1}, [])
+    bad = of(0.1)
     corrected = judge_exact(bad, FINE_EXACT)
     assert corrected.status == "bad"
     assert corrected.reasons == (ABOUT_SURROGATE, *bad.reasons)
-    missing = judge({**FINE, "missed_modes": 1}, [("caution", "another mode")])
-    assert judge_exact(missing, FINE_EXACT).status == "caution"
+    missing = dataclasses.replace(FINE, missed_modes=1)
+    doubtful = judge(missing, [("caution", "another mode")])
+    assert judge_exact(doubtful, FINE_EXACT).status == "caution"
 
 
-@pytest.mark.parametrize("limit", EXACT_LIMITS, ids=lambda limit: limit.name)
-def test_exact_chains_that_do_not_mix_are_bad(limit):
+@pytest.mark.parametrize("name", limits(ExactStatistics))
+def test_exact_chains_that_do_not_mix_are_bad(name):
+    limit = limits(ExactStatistics)[name]
     beyond = 1e-6 * limit.sign
     for value, status in (
         (limit.caution + beyond, "caution"),
         (limit.bad + beyond, "bad"),
         (np.nan, "bad"),
     ):
-        found = judge_exact(judge(FINE, []), {**FINE_EXACT, limit.name: value})
+        statistics = dataclasses.replace(FINE_EXACT, **{name: value})
+        found = judge_exact(judge(FINE, []), statistics)
         assert found.status == status
         assert len(found.reasons) == 1
 
@@ -95,9 +143,15 @@ def test_exact_chains_that_do_not_mix_are_bad(limit):
 def test_another_mode_as_low_is_bad_and_a_high_one_is_nothing():
     draws = np.random.default_rng(0).standard_normal((500, 2))
     ends = np.array([[0.0, 0.0], [20.0, 0.0]])
-    finished = np.array([True, True])
-    (status, message), *_ = mode_concerns(ends, np.array([0.0, 1.0]), finished, draws)
+
+    def found(energies, ends=ends):
+        modes = Modes(ends, np.array(energies), has_mode=True)
+        return missed_modes(ends, modes, draws)
+
+    (status, message), *_ = found([0.0, 1.0])
     assert status == "bad"
     assert "1 of 2 starts" in message
-    assert not mode_concerns(ends, np.array([0.0, 50.0]), finished, draws)
-    assert not mode_concerns(ends[:1], np.array([0.0]), finished[:1], draws)
+    assert found([0.0, 5.0])[0][0] == "caution"
+    assert not found([0.0, 50.0])
+    assert not found([0.0], ends[:1])
+    assert not found([], ends[:0])

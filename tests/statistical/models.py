@@ -1,7 +1,7 @@
 """Three models from which parameters and data can be drawn: all that proof needs.
 
 Each is written once, in JAX: its log density serves every kernel and the whole sampler.
-Parameters are drawn as free vectors, which is what ranks and moments are taken of.
+Parameters are drawn as unconstrained vectors, of which ranks and moments are taken.
 """
 
 import functools
@@ -23,10 +23,10 @@ class Model:
 
     init: names and shapes of the parameters, with values to start from.
     constraints: where they live.
-    prior: from a key to a free vector.
+    prior: from a key to an unconstrained vector.
     simulate: from a key and named values to data.
     log_density: of named values and data together.
-    budget: calls with which the default sampler does well.
+    budget: evaluations with which the default sampler does well.
     """
 
     init: dict[str, Any]
@@ -45,16 +45,16 @@ class Model:
         return self.parameters.dim
 
     def energy(self, theta: jax.Array, data: Any) -> jax.Array:
-        """Minus the log density of a free vector, Jacobian included."""
+        """Minus the log density of an unconstrained vector, Jacobian included."""
         values, log_jacobian = self.parameters.unflatten(theta)
         return -self.log_density(values, data) - log_jacobian
 
     def data(self, key: jax.Array, theta: jax.Array) -> Any:
-        """Data given a free vector."""
+        """Data given an unconstrained vector."""
         return self.simulate(key, self.parameters.unflatten(theta)[0])
 
     def joint(self, key: jax.Array) -> tuple[jax.Array, Any]:
-        """A free vector from the prior, and data given it."""
+        """An unconstrained vector from the prior, and data given it."""
         key_theta, key_data = jax.random.split(key)
         theta = self.prior(key_theta)
         return theta, self.data(key_data, theta)

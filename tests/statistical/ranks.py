@@ -53,7 +53,7 @@ class Replicates:
         return self._model.log_density(values, data)
 
     def __call__(self, number: int) -> tuple[np.ndarray, vhmc.Target]:
-        """True free vector and posterior of a replicate, the model a black box."""
+        """True vector and posterior of a replicate, the model a black box."""
         truth, data = self._drawn(number)
         model = self._model
         target = vhmc.from_callable(
@@ -65,8 +65,8 @@ class Replicates:
         )
         return truth, target
 
-    def free(self, number: int) -> tuple[np.ndarray, vhmc.Target]:
-        """The same on the free space, where nothing has to be compiled again."""
+    def unconstrained(self, number: int) -> tuple[np.ndarray, vhmc.Target]:
+        """The same on the unconstrained space: nothing is compiled again."""
         truth, data = self._drawn(number)
 
         def value_and_grad(theta):

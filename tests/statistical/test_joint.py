@@ -14,14 +14,20 @@ import pytest
 import vhmc
 from tests.chance import LIMIT, standard_errors
 from tests.statistical.models import MODELS
-from vhmc.evaluation.evaluator import Account
-from vhmc.models.caller import Caller
-from vhmc.models.host import HostTarget
-from vhmc.sampler.delayed_acceptance import DelayedAcceptance
-from vhmc.surrogate.proposals import transit
-from vhmc.surrogate.trainer import Learner
-from vhmc.transport.affine import Frame
-from vhmc.transport.transport_map import Chart
+from tests.surrogates import KINDS, wrong_surrogate
+from vhmc.evaluation.target import Evaluations
+from vhmc.sampler.acquisition import (
+    DelayedAcceptance,
+    Moves,
+    SingleTrajectory,
+    States,
+    Tempered,
+    accept,
+    assign,
+    propose,
+)
+from vhmc.sampler.correction import exact_step
+from vhmc.surrogate.moves import Pace, _transition
 
 pytestmark = pytest.mark.statistical
 REPLICAS = 100
@@ -80,12 +86,12 @@ def test_hmc_keeps_the_joint_law(name, kernel, seed):
 
 
 def test_transitions_on_the_surrogate_keep_the_joint_law(seed):
-    """Steps of random size, as the frozen phase and the exact rung make them."""
+    """Steps of random size, as all chains on the surrogate make them."""
     model = MODELS["hierarchical"]
     kernel = vhmc.paper.HMC(vhmc.paper.unit_mass(model.dim), 0.4, 5, 0.7)
 
     def move(key, state, potential):
-        return transit(key, kernel, state, potential)[0]
+        return _transition(key, kernel, state, potential)[0]
 
     assert_kept(model, kernel, move, seed)
 
@@ -117,41 +123,72 @@ def assert_kept(model, kernel, move, seed):
     assert_prior(model, np.asarray(jax.jit(jax.vmap(replica))(keys)), seed)
 
 
+PACE = Pace(0.5, 4, 3)
+
+
+def exact_correction(rng, surrogate, evaluate, states):
+    """A step of the exact correction."""
+    return exact_step(rng, surrogate, evaluate, states, PACE)
+
+
+def training_round(rng, surrogate, evaluate, states):
+    """A round of training: all acquisitions at once, chains assigned anew."""
+    number = len(states.energy)
+    counts = (
+        (DelayedAcceptance(), number // 2),
+        (Tempered(1.5), number // 8),
+        (SingleTrajectory(), number - number // 2 - number // 8),
+    )
+    assigned = assign(rng, number, counts)
+    temperature = np.ones(number)
+    for acquisition, is_mine in assigned:
+        temperature[is_mine] = acquisition.temperature
+    moves = Moves(rng, surrogate, states.theta, PACE, Pace(0.5, 3), temperature)
+    proposal = propose(surrogate, states, assigned, moves)
+    return accept(rng, states, proposal, evaluate(proposal.theta, "training"))
+
+
+STEPS = {"exact correction": exact_correction, "round of training": training_round}
+QUICK_STEPS = {
+    ("normal", "exact correction", "network on a curved map"),
+    ("normal", "round of training", "network on a curved map"),
+    ("logistic", "exact correction", "plain"),
+    ("hierarchical", "round of training", "curved"),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "num_rounds"),
+    ("name", "step", "kind"),
     [
-        ("normal", 300),
-        pytest.param("logistic", 2000, marks=pytest.mark.slow),
+        pytest.param(*case, marks=[] if case in QUICK_STEPS else [pytest.mark.slow])
+        for case in (
+            (name, step, kind) for name in MODELS for step in STEPS for kind in KINDS
+        )
     ],
 )
-def test_delayed_acceptance_keeps_the_joint_law(name, num_rounds, seed):
-    """Every chain has data of its own, and all share one surrogate, which is wrong."""
+def test_accept_steps_with_the_true_energy_keep_the_joint_law(name, step, kind, seed):
+    """Every chain has data of its own; all share one surrogate, which is wrong."""
     model = MODELS[name]
-    dim = model.dim
     energies = jax.jit(jax.vmap(jax.value_and_grad(model.energy)))
     simulate = jax.jit(jax.vmap(model.data))
     data = None
 
-    def all_chains(thetas):
-        energy, grad = energies(thetas, data)
-        return -np.asarray(energy), -np.asarray(grad)
+    def evaluate(thetas, phase):
+        energy, grad = map(np.asarray, energies(thetas, data))
+        return Evaluations(energy, grad, np.full(len(thetas), "", dtype=object))
 
-    caller = Caller(all_chains, batch=True)
-    account = Account(HostTarget(caller, model.parameters, "in a batch"), 10**9)
-    wrong = Chart((Frame(np.full(dim, 0.2), 0.8 * np.eye(dim)),))
+    surrogate = wrong_surrogate(model.dim, **KINDS[kind])
     rng = np.random.default_rng(seed)
-    learner = Learner(account, wrong, 0, rng)
-    kernel = DelayedAcceptance(learner, learner.residual(), 0.5, 4, 3)
-    keys = jax.random.split(jax.random.key(seed), num_rounds)
+    keys = jax.random.split(jax.random.key(seed), 300)
     theta = np.asarray(jax.vmap(model.prior)(jax.random.split(keys[0], REPLICAS)))
     thetas, accepted = [], []
     for key in keys:
         data = simulate(jax.random.split(key, REPLICAS), theta)
-        state = kernel.init(theta, -all_chains(theta)[0])
-        for _ in range(2):  # the weights of the first are kept for the second
-            state, accept_prob = kernel.step(rng, state)
+        states = States(theta, *evaluate(theta, "start")[:2])
+        for _ in range(2):  # energies of the first are kept for the second
+            states, accept_prob = STEPS[step](rng, surrogate, evaluate, states)
             accepted.append(accept_prob.mean())
-        theta = state.theta
+        theta = states.theta
         thetas.append(theta)
-    assert 0.05 < np.mean(accepted) < 0.8, "some must be refused, or nothing is tested"
+    assert 0.005 < np.mean(accepted) < 0.8, "some must be rejected"
     assert_prior(model, np.stack(thetas, axis=1), seed)

@@ -1,4 +1,4 @@
-"""Simulation-based calibration of HMC, of the exact rung and of whole runs."""
+"""Simulation-based calibration of HMC, of the exact correction and of whole runs."""
 
 import warnings
 
@@ -10,13 +10,14 @@ import pytest
 import vhmc
 from tests.statistical.models import MODELS
 from tests.statistical.ranks import BINS, FALSE_ALARM, Replicates, p_values, rank
-from vhmc.evaluation.evaluator import Account
 from vhmc.sampler.check import Chosen, check
-from vhmc.sampler.correction import exact_draws
+from vhmc.sampler.correction import CORRECTIONS, Uncorrected
 from vhmc.sampler.drawing import draw
-from vhmc.surrogate.trainer import Learner
-from vhmc.transport.affine import Frame
-from vhmc.transport.transport_map import Chart
+from vhmc.sampler.verdict import unchecked
+from vhmc.surrogate.residual import Guard, ZeroResidual
+from vhmc.surrogate.surrogate import Surrogate
+from vhmc.transport.affine import Affine
+from vhmc.transport.transport_map import TransportMap
 
 pytestmark = pytest.mark.statistical
 KEPT = BINS - 1
@@ -51,8 +52,8 @@ def test_ranks_of_hmc_are_uniform(name, number, seed):
     assert p_values(ranks).min() > FALSE_ALARM
 
 
-def ranks_of_rung(name, rung, number, seed):
-    """Ranks among draws of one rung, from a surrogate that is bad.
+def ranks_of_correction(name, correction, number, seed):
+    """Ranks among draws of one correction, from a surrogate that is bad.
 
     It is Laplace's Gaussian, moved by half a standard deviation and too wide.
     """
@@ -60,23 +61,34 @@ def ranks_of_rung(name, rung, number, seed):
     rng = np.random.default_rng(seed)
     ranks = []
     for i in range(number):
-        truth, target = replicates.free(i)
-        account = Account(target, 10**6)
-        account.evaluate(target.start[None], "search")
+        truth, target = replicates.unconstrained(i)
         guide = vhmc.paper.laplace(target, target.start).guide
         lower = np.linalg.cholesky(np.linalg.inv(guide.precision))
         moved = np.asarray(guide.mean) + lower @ np.full(dim, 0.5)
-        wrong = Chart((Frame(moved, 1.3 * lower),))
-        learner = Learner(account, wrong, 0, rng)
-        frozen = draw(rng, learner.residual(), np.zeros((8, dim)), 0.8, 50)
-        free = wrong.to_theta(frozen.x.reshape(-1, dim))
-        if rung == "none":
-            draws = free[rng.permutation(len(free))[:KEPT]]
+        wrong = TransportMap((Affine(moved, 1.3 * lower),))
+        surrogate = Surrogate(wrong, ZeroResidual(), Guard(np.inf, 3.0))
+        drawn = draw(rng, surrogate, np.zeros((KEPT, dim)), 0.8, 50)
+        theta = wrong.forward(drawn.x.reshape(-1, dim))
+        if correction == "none":
+            draws = theta[rng.permutation(len(theta))[:KEPT]]
         else:
-            chosen = Chosen(free[::10], np.full(40, 1 / 40))
-            checked = check(learner, target.parameters, chosen, np.zeros((0, dim)))
-            # One of every chain: independent of each other.
-            exact = exact_draws(rng, learner, frozen, checked, KEPT * 60, KEPT)
+
+            def evaluate(thetas, phase, target=target):
+                return target.evaluate(thetas)
+
+            chosen = Chosen(theta[::10], np.full(len(theta[::10]), 10 / len(theta)))
+            values, nothing = target.parameters.values, np.zeros((0, dim))
+            checked = check(surrogate, evaluate, values, chosen, nothing)
+            made = Uncorrected(
+                surrogate,
+                drawn,
+                checked,
+                theta.reshape(KEPT, 50, dim),
+                evaluate,
+                KEPT * 60,
+            )
+            exact = CORRECTIONS[correction].draw(rng, made, unchecked("bad"))
+            # The last of every chain: independent of each other.
             draws = exact.theta[:, -1]
         ranks.append(rank(draws, truth))
     return np.array(ranks)
@@ -86,14 +98,16 @@ def ranks_of_rung(name, rung, number, seed):
     ("name", "number"),
     [slow("normal", 500), slow("logistic", 500), slow("hierarchical", 500)],
 )
-def test_ranks_of_the_exact_rung_are_uniform(name, number, seed):
-    assert p_values(ranks_of_rung(name, "exact", number, seed)).min() > FALSE_ALARM
+def test_ranks_of_the_exact_correction_are_uniform(name, number, seed):
+    assert (
+        p_values(ranks_of_correction(name, "exact", number, seed)).min() > FALSE_ALARM
+    )
 
 
 @pytest.mark.slow
 def test_ranks_without_correction_are_not(seed):
     """The test can fail: on the bad surrogate's own draws it does."""
-    ranks = ranks_of_rung("normal", "none", 200, seed)
+    ranks = ranks_of_correction("normal", "none", 200, seed)
     assert p_values(ranks).min() < FALSE_ALARM
 
 

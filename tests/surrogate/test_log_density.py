@@ -8,7 +8,7 @@ import pytest
 
 import vhmc
 from tests.chance import LIMIT
-from vhmc.lab.baselines.load_blackjax import load_blackjax
+from vhmc.lab.baselines.nuts import load_blackjax
 
 blackjax = load_blackjax()  # quietly: it imports ArviZ
 

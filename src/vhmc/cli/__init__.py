@@ -1,4 +1,4 @@
-"""The command `vhmc`: one file for each group of its commands."""
+"""The command `vhmc`, with one module per subcommand."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from vhmc.cli import bench, demo, ledger, report, reproduce, sample
 from vhmc.cli.terminal import complain, console, debug, is_debugging
 
 DEFECT = 1
-"""Exit code of errors that nobody thought of."""
+"""Exit code of an unexpected error."""
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -26,7 +26,7 @@ app.add_typer(
 app.add_typer(
     bench.app, name="bench", help="Compare with known posteriors and other methods."
 )
-app.add_typer(ledger.app, name="ledger", help="Look into the record of a run.")
+app.add_typer(ledger.app, name="ledger", help="Inspect the evaluations of a run.")
 
 
 @app.callback(invoke_without_command=True)
@@ -48,7 +48,7 @@ def root(
 
 
 def main() -> None:
-    """Run the command, with programs kept that XLA compiled for an earlier one."""
+    """Run the command, with XLA's compiled programs cached between runs."""
     import jax
     import pooch
 
@@ -58,7 +58,7 @@ def main() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
     try:
         app()
-    except Exception as error:  # a full disk, or a defect of ours: still one line
+    except Exception as error:  # a full disk or a defect: one line, not a traceback
         if is_debugging():
             raise
         complain(f"{type(error).__name__}: {error}", "vhmc --debug shows where")

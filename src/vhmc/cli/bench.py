@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True)
 )
 def bench_posteriors(
     out: Annotated[
-        Path, typer.Option(help="Folder for the results; a run goes on from it.")
+        Path, typer.Option(help="Folder for the results; a run resumes from it.")
     ] = Path("vhmc-results/bench-posteriors"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Two problems, two budgets, one seed.")
@@ -27,11 +27,11 @@ def bench_posteriors(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs of each.")] = None,
     methods: Annotated[
-        str | None, typer.Option(help="Names, as vhmc,laplace; NUTS is apart.")
+        str | None, typer.Option(help="Names, as vhmc,laplace; NUTS has --no-nuts.")
     ] = None,
     no_nuts: Annotated[bool, typer.Option("--no-nuts", help="Without NUTS.")] = False,
     workers: Annotated[
-        int, typer.Option(help="Processes; times are true up to one a core.")
+        int, typer.Option(help="Processes; more than one per core distort times.")
     ] = 1,
 ) -> None:
     """Errors and costs of vhmc and its rivals on posteriors with known moments."""
@@ -66,7 +66,7 @@ def bench_posteriors(
 @app.command("calibration", epilog="Example: vhmc bench calibration --seeds 3")
 def bench_calibration(
     out: Annotated[
-        Path, typer.Option(help="Folder for the results; a run goes on from it.")
+        Path, typer.Option(help="Folder for the results; a run resumes from it.")
     ] = Path("vhmc-results/bench-calibration"),
     problems: Annotated[str | None, typer.Option(help="Names, as ring,funnel.")] = None,
     budget: Annotated[int, typer.Option(help="Evaluations of the model.")] = 1000,
@@ -74,7 +74,7 @@ def bench_calibration(
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
 ) -> None:
     """How often the verdict of vhmc is wrong, on problems it was not tuned on."""
-    from vhmc.lab.bench.calibrate import Settings, run, write
+    from vhmc.lab.bench.calibration.run import Settings, run, write
 
     given: dict[str, Any] = {"budget": budget, "seeds": seeds, "workers": workers}
     if problems is not None:
@@ -107,11 +107,11 @@ def bench_tall(
         float, typer.Option(help="Times as long as ours that a method may take.")
     ] = 50.0,
     rounds: Annotated[
-        int, typer.Option(help="Of sixteen exact draws, for the reference.")
+        int, typer.Option(help="Rounds of sixteen exact draws, for the reference.")
     ] = 200,
 ) -> None:
     """Time to a given accuracy on tall data, against NUTS and others."""
-    # A device a core, for chains of others that run beside each other.
+    # One device per core, for parallel chains of other methods.
     flags = os.environ.get("XLA_FLAGS", "")
     if "device_count" not in flags:
         flags += " --xla_force_host_platform_device_count=2"

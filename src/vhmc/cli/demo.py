@@ -1,32 +1,32 @@
-"""`vhmc demo`: from install to verdict on the model that the package carries."""
+"""`vhmc demo`: sample an example model that the package includes."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vhmc.cli.sample import FAILED, end, leave, show
+from vhmc.cli.sample import FAILED, finish
 from vhmc.cli.terminal import fail, say
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for all that comes out.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
         "vhmc-demo"
     ),
-    budget: Annotated[int, typer.Option(help="Calls of the model, at most.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    budget: Annotated[int, typer.Option(help="Maximum number of evaluations.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
 ) -> None:
-    """Sample the death rates of twenty cities, and leave a report to look at.
+    """Sample the death rates of twenty cities, and write a report.
 
-    The beta-binomial model of stomach cancer in Missouri (Tsutakawa et al., 1985), with
-    a mean rate m and a precision K, is what the paper begins with.
+    The paper's first example: the beta-binomial model of stomach cancer in Missouri
+    (Tsutakawa et al., 1985), with a mean rate m and a precision K.
     """
     from vhmc.evaluation.evaluator import RunFailure
     from vhmc.lab.models.beta_binomial import beta_binomial
     from vhmc.sampler.plan import plan
     from vhmc.sampler.sample import sample
 
-    say(f"Death rates of twenty cities, with {budget} calls of the model at most.")
+    say(f"Death rates of twenty cities, with at most {budget} evaluations.")
     target = beta_binomial()
     try:
         plan(target, budget)
@@ -36,6 +36,4 @@ def demo(
         fail(error)
     except RunFailure as error:
         fail(error, FAILED)
-    leave(posterior, out)
-    show(posterior, out)
-    end(posterior)
+    finish(posterior, out)

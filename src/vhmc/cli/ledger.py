@@ -1,4 +1,4 @@
-"""`vhmc ledger`: the record of a run."""
+"""`vhmc ledger`: show which evaluations a run made, and at what cost."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +12,11 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("show", epilog="Example: vhmc ledger show vhmc-run/ledger.vhmc")
 def ledger_show(
-    path: Annotated[Path, typer.Argument(help="Ledger of a run, also one under way.")],
+    path: Annotated[
+        Path, typer.Argument(help="Ledger of a run, which may still be under way.")
+    ],
 ) -> None:
-    """Print costs, phases, failures and rates."""
+    """Print evaluations, failures and times by phase."""
     from rich.table import Table
 
     from vhmc.evaluation.ledger import LedgerError, LedgerFile

@@ -1,4 +1,4 @@
-"""A model from a file, for who does not want to write Python around it."""
+"""Load a model from a file for `vhmc sample`."""
 
 import importlib.util
 import json
@@ -10,17 +10,17 @@ from typing import Any
 from vhmc.evaluation.target import Target
 
 OTHERS = (
-    "a NumPyro model or a function that returns a gradient is made a target in the "
-    "file, target = vhmc.from_numpyro(...) or vhmc.from_callable(...), and named as "
+    "for a NumPyro model, or a function that returns a gradient, define a target in "
+    "the file, target = vhmc.from_numpyro(...) or vhmc.from_callable(...), and give "
     "FILE.py:target"
 )
 
 
 def load_model(model: str, init: Path | None, data: Path | None) -> Target:
-    """Target of `model.py:name` or `model.stan`.
+    """Target of `FILE.py:NAME` or `FILE.stan`.
 
-    A name in a Python file may be a target, a PyMC model, or a log density for JAX; the
-    file may define `init` and `constraints` beside it.
+    NAME is a target, a PyMC model, or a log density that JAX can trace, for which the
+    file may also define `init` and `constraints`.
     """
     path, _, name = model.rpartition(":") if ".py:" in model else (model, "", "")
     file = Path(path)
@@ -51,7 +51,7 @@ def _target(module: ModuleType, name: str, init: Any) -> Target:
     is_pymc = type(found).__module__.split(".")[0] == "pymc"
     if init is not None and (isinstance(found, Target) or is_pymc):
         raise ValueError(
-            f"--init is for log densities and Stan: {name} says itself where it starts"
+            f"--init is for log densities and Stan: {name} has its own initial values"
         )
     if isinstance(found, Target):
         return found
@@ -74,20 +74,20 @@ def _target(module: ModuleType, name: str, init: Any) -> Target:
         )
     try:
         return from_jax(found, init, getattr(module, "constraints", None))
-    except TypeError as error:  # it takes something else, or returns it
+    except TypeError as error:  # the function has other arguments or results
         raise ValueError(f"{name} is no log density ({error}); {OTHERS}") from error
 
 
 def _module(file: Path) -> ModuleType:
-    """The file as a module; what lies beside it can be imported by it."""
+    """The file as a module; it can import modules in its folder."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.resolve().parent))
-    sys.modules[spec.name] = module  # for workers, which import it by its name
+    sys.modules[spec.name] = module  # workers unpickle its functions by module name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's file does
+    except Exception as error:  # the user's file may raise anything
         raise ValueError(
             f"{file} does not run: {type(error).__name__}: {error}"
         ) from error

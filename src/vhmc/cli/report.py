@@ -1,4 +1,4 @@
-"""`vhmc report`: the page of a run that was saved."""
+"""`vhmc report`: write the HTML report of a saved run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +11,14 @@ from vhmc.cli.terminal import fail, say
 
 def report(
     run: Annotated[
-        Path, typer.Argument(help="Folder of `vhmc sample`, or a file of save().")
+        Path,
+        typer.Argument(help="Folder of `vhmc sample`, or a file of posterior.save()."),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The page; beside the run unless given.")
+        Path | None, typer.Option(help="Path of the report; by default beside the run.")
     ] = None,
 ) -> None:
-    """Make the page of a run: one HTML file that needs no network.
+    """Write the report of a run: one HTML file that needs no network.
 
     \b
     vhmc report vhmc-run
@@ -30,14 +31,14 @@ def report(
     if not file.exists():
         if (run / LEDGER).exists():
             fail(
-                f"the run in {run} has not ended: the command that began it goes on "
-                "with --resume"
+                f"the run in {run} has not ended: continue it by the command that "
+                "started it, with --resume"
             )
         fail(f"there is no run at {run}: give the folder of `vhmc sample --out`")
     if file.suffix == ".vhmc":
         fail(
-            f"{file} is a ledger, which holds calls of the model and no draws: give "
-            "the folder of `vhmc sample`, or a file of posterior.save()"
+            f"{file} is a ledger, which holds evaluations and no draws: give the "
+            "folder of `vhmc sample`, or a file of posterior.save()"
         )
     try:
         page = write_page(load(file), out or file.with_name(REPORT))

@@ -10,10 +10,10 @@ from vhmc.cli.terminal import console, fail, numbers, say
 
 app = typer.Typer(no_args_is_help=True)
 MOST_ROWS = 60
-"""Of a table on the terminal; longer ones are in the folder."""
+"""Longer tables are not printed on the terminal, only written to the folder."""
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for the results; an interrupted run goes on from it."),
+    typer.Option(help="Folder for the results; an interrupted run resumes from it."),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="A small version, in a minute.")]
 Full = Annotated[bool, typer.Option("--full", help="The paper's own length: hours.")]
@@ -100,11 +100,11 @@ def reproduce_all(
     out: Out = None, quick: Quick = False, full: Full = False, seed: Seed = 0
 ) -> None:
     """All four, each in a folder of its own, and one page for all."""
-    from vhmc.lab.baselines.load_blackjax import load_blackjax
-    from vhmc.lab.experiments.page import write_page
+    from vhmc.lab.baselines.nuts import load_blackjax
+    from vhmc.lab.experiments.output import write_page
 
     try:
-        load_blackjax()  # which the second needs, after minutes of the first
+        load_blackjax()  # the second experiment needs it, after minutes of the first
     except ModuleNotFoundError as error:
         fail(error)
     root = out or Path("vhmc-results") / ("all-quick" if quick else "all")
@@ -129,8 +129,8 @@ def _reproduce(
     import importlib
 
     from vhmc.evaluation.evaluator import RunFailure
-    from vhmc.lab.experiments.page import write_page
-    from vhmc.lab.experiments.progress import Progress
+    from vhmc.lab.experiments.output import write_page
+    from vhmc.lab.experiments.parts import Progress
 
     if quick and full:
         fail("--quick and --full exclude each other")
@@ -155,7 +155,7 @@ def _reproduce(
     except (ValueError, OSError, ModuleNotFoundError, RunFailure) as error:
         fail(error)
     except KeyboardInterrupt:
-        say(f"stopped: the same command goes on from {folder}")
+        say(f"stopped: the same command resumes from {folder}")
         raise typer.Exit(130) from None
     _tell(story)
     say(f"{time.perf_counter() - began:.0f} s; figures, numbers and page: {page}")
@@ -163,7 +163,7 @@ def _reproduce(
 
 
 def _tell(story: Any) -> None:
-    """The table and the claims of an experiment."""
+    """Print the table and the claims of an experiment."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`vhmc sample`: a posterior without a line of Python around the model."""
+"""`vhmc sample`: sample the posterior of a model in a file."""
 
 import csv
 import shlex
@@ -26,40 +26,39 @@ def sample(
     data: Annotated[
         Path | None, typer.Option(help="JSON file with the data of a Stan program.")
     ] = None,
-    budget: Annotated[int, typer.Option(help="Calls of the model, at most.")] = 1000,
-    draws: Annotated[int, typer.Option(help="Draws of every chain.")] = 1000,
-    chains: Annotated[int, typer.Option(help="Chains on the surrogate.")] = 8,
+    budget: Annotated[int, typer.Option(help="Maximum number of evaluations.")] = 1000,
+    draws: Annotated[int, typer.Option(help="Draws per chain.")] = 1000,
+    chains: Annotated[int, typer.Option(help="Number of chains on the surrogate.")] = 8,
     correction: Annotated[
         str, typer.Option(help="auto, none, importance or exact.")
     ] = "auto",
-    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for all that comes out.")] = Path(
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
         "vhmc-run"
     ),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in that folder.")
+        bool, typer.Option("--resume", help="Continue the run in that folder.")
     ] = False,
-    progress: Annotated[bool, typer.Option(help="Show how far it is.")] = True,
+    progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
     show_traceback: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
     """Sample the posterior of a model in a file.
 
-    A name in a Python file may be a log density that JAX can trace (with --init, or
-    `init` in the file, and `constraints` if there are any), a PyMC model, or a target
-    that vhmc made.
+    NAME in a Python file is a log density that JAX can trace (with --init, or `init`
+    in the file, and `constraints` if there are any), a PyMC model, or a vhmc target.
 
     \b
     vhmc sample model.py:log_density --init init.json --budget 1000
     vhmc sample model.stan --data data.json --out run
     vhmc sample model.stan --data data.json --out run --resume
 
-    Left in the folder: report.html to look at, summary.csv, draws.csv, run.npz for
-    `vhmc report`, and the ledger, from which --resume goes on without asking twice.
+    The folder then has report.html, summary.csv, draws.csv, run.npz for `vhmc report`,
+    and the ledger, from which --resume continues without repeating evaluations.
 
     Exit codes: 0 verdict good or caution, 3 verdict bad, 2 bad input, 1 the model
-    failed, 130 interrupted (what there is was written).
+    failed, 130 interrupted (partial results are written).
     """  # noqa: D301
     if show_traceback:
         debug(True)
@@ -71,17 +70,17 @@ def sample(
     ledger = out / LEDGER
     if ledger.exists() and not resume:
         fail(
-            f"{out} has a run already: --resume goes on with it, another --out begins "
-            "a new one"
+            f"{out} has a run already: continue it with --resume, or choose another "
+            "--out"
         )
     if resume and not ledger.exists():
-        fail(f"{out} has no run to go on with: begin one without --resume")
+        fail(f"{out} has no run to continue: start one without --resume")
     try:
         target = _loaded(model, init, data)
         plan(target, budget, correction)
         out.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
-            # It is printed with the reasons, below.
+            # `_show` prints the verdict with its reasons.
             warnings.filterwarnings("ignore", "verdict bad", UserWarning)
             posterior = default.sample(
                 target,
@@ -98,13 +97,13 @@ def sample(
     except RunFailure as error:
         is_wish = isinstance(error.__context__, Interrupted)
         fail(error, INTERRUPTED if is_wish else FAILED)
-    leave(posterior, out)
-    show(posterior, out)
-    end(posterior)
+    finish(posterior, out)
 
 
-def end(posterior: Any) -> None:
-    """Exit with the code of the verdict."""
+def finish(posterior: Any, folder: Path) -> None:
+    """Write the results, print them, and exit with the code of the verdict."""
+    _write(posterior, folder)
+    _show(posterior, folder)
     verdict = posterior.verdict
     if "the run was interrupted" in (verdict.reasons or ("",))[0]:
         raise typer.Exit(INTERRUPTED)
@@ -113,7 +112,7 @@ def end(posterior: Any) -> None:
 
 
 def _loaded(model: str, init: Path | None, data: Path | None) -> Any:
-    """The target; whatever the user's code raises on the way is bad input."""
+    """The target; any exception of the user's file counts as bad input."""
     from vhmc.cli.model_file import load_model
 
     try:
@@ -124,8 +123,8 @@ def _loaded(model: str, init: Path | None, data: Path | None) -> Any:
         raise ValueError(f"{model}: {type(error).__name__}: {error}") from error
 
 
-def leave(posterior: Any, folder: Path) -> None:
-    """Write all that comes out of a run."""
+def _write(posterior: Any, folder: Path) -> None:
+    """Write the results of a run into a folder."""
     from vhmc.report.facts import facts_of, save
     from vhmc.report.page import write_page
 
@@ -142,14 +141,17 @@ def leave(posterior: Any, folder: Path) -> None:
         write_page(facts, folder / REPORT)
     except OSError as error:
         fail(
-            f"the results cannot be written ({error}): make room, then the same "
-            "command with --resume makes no call again",
+            f"the results cannot be written ({error}): make room, then run the same "
+            "command with --resume, which repeats no evaluation",
             FAILED,
         )
 
 
-def show(posterior: Any, folder: Path, most: int = 12) -> None:
-    """Verdict and table on the terminal, and where the page is."""
+def _show(posterior: Any, folder: Path, most: int = 12) -> None:
+    """Print the verdict, a table of the parameters, and the path of the report.
+
+    most: parameters that the table shows.
+    """
     from rich.markup import escape
     from rich.table import Table
 
@@ -170,5 +172,4 @@ def show(posterior: Any, folder: Path, most: int = 12) -> None:
     console.print(table)
     if len(summary) > most:
         say(f"and {len(summary) - most} more in {folder / 'summary.csv'}")
-    calls = posterior.num_evaluations
-    say(f"{calls} calls of the model; the report is {folder / REPORT}")
+    say(f"{posterior.num_evaluations} evaluations; the report is {folder / REPORT}")

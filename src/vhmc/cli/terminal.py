@@ -1,4 +1,4 @@
-"""What the commands share: lines on the terminal, lists in options, errors."""
+"""Print lines and errors, and parse lists in options, for all commands."""
 
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -11,14 +11,14 @@ _is_debugging = ContextVar("is_debugging", default=False)
 
 
 def say(line: str) -> None:
-    """A line as it is."""
+    """Print a line without markup or wrapping."""
     console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def fail(error: Any, code: int = 2) -> NoReturn:
-    """One line in red, and the code: 2 for bad input.
+    """Print the error in one line and exit, by default with 2, the code of bad input.
 
-    With --debug the error is raised as it is, with its traceback.
+    With --debug an exception is raised with its traceback instead.
     """
     if is_debugging() and isinstance(error, BaseException):
         raise error
@@ -27,9 +27,9 @@ def fail(error: Any, code: int = 2) -> NoReturn:
 
 
 def complain(error: Any, hint: str = "") -> None:
-    """One line on standard error; of a long message the first and the last.
+    """Print one line on standard error: the first and last line of the message.
 
-    hint: what to do to learn more.
+    hint: how to learn more.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
@@ -42,24 +42,29 @@ def complain(error: Any, hint: str = "") -> None:
 
 
 def debug(is_on: bool) -> None:
-    """Show errors with where they came from, or no longer."""
+    """Turn tracebacks on or off."""
     _is_debugging.set(is_on)
 
 
 def is_debugging() -> bool:
-    """Whether tracebacks are wanted."""
+    """Whether tracebacks are on."""
     return _is_debugging.get()
 
 
 def names(text: str | None) -> tuple[str, ...] | None:
-    """A list with commas between."""
+    """Names of a comma-separated list."""
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 def numbers(
     option: str, text: str | None, kind: type, count: int | None = None
 ) -> tuple[Any, ...] | None:
-    """Numbers with commas between."""
+    """Numbers of a comma-separated list; exit with an error if they are not.
+
+    option: for the message.
+    kind: `int` or `float`.
+    count: how many there must be, if that matters.
+    """
     if text is None:
         return None
     try:

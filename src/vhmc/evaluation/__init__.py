@@ -1,1 +1,1 @@
-"""Every call of the model on file: checkpoint, warm start and audit at once."""
+"""Targets, the evaluator with its budget, the ledger, replay and resuming."""

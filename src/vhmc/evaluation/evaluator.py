@@ -1,8 +1,8 @@
-"""A budget of calls of the model, and everything that was bought with it."""
+"""The evaluator: a budget of evaluations, and the log of all that were made."""
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from vhmc.evaluation.target import Evaluations, Target
 from vhmc.report.watch import LOG, Watch
 
 
-class Paid(NamedTuple):
-    """Evaluated points: rows in the order in which they were paid for.
+class EvaluationLog(NamedTuple):
+    """Evaluated points, one row each, in order.
 
-    is_finite: whether the model gave a finite energy and gradient there.
-    phase: what each was bought for.
+    is_finite: whether the model gave a finite energy and gradient.
+    phase: of the run, in which each was evaluated.
     reason: why the model gave none; empty where it did.
     """
 
@@ -31,42 +31,50 @@ class Paid(NamedTuple):
 class RunFailure(RuntimeError):
     """A run cannot go on.
 
-    paid: every point at which the model was asked, of the default sampler.
-    trained: what was paid for by the paper's algorithm, a replica an entry.
+    evaluation_log: every evaluation, of the default sampler.
+    trained: what the paper's algorithm had trained, a replica an entry.
     """
 
-    def __init__(self, message: str, *, paid: Paid | None = None, trained: Any = ()):
+    def __init__(
+        self,
+        message: str,
+        *,
+        evaluation_log: EvaluationLog | None = None,
+        trained: Any = (),
+    ):
         super().__init__(message)
-        self.paid, self.trained = paid, trained
+        self.evaluation_log, self.trained = evaluation_log, trained
 
 
-class Overdrawn(RuntimeError):
-    """A phase asked for more calls than the budget has left: a defect of ours."""
+class OverBudget(RuntimeError):
+    """A phase asked for more evaluations than are left: a defect of the sampler."""
 
 
 class Interrupted(Exception):
     """The user asked the run to end; the round under way was finished if possible."""
 
 
-GUESSES = "search", "scouting", "settling", "warm start"
-"""Phases that ask where the posterior might not be: there failures are no surprise."""
+Evaluate: TypeAlias = Callable[[np.ndarray, str], Evaluations]
+"""From unconstrained points, one a row, and the phase of the run to evaluations."""
+EXPLORATORY = "search", "screening", "warm-up", "warm start"
+"""Phases that may leave the support of the posterior: failures are expected there."""
 WRITTEN_AFTER = 1.0
-"""Seconds of work of a model that answers point by point, before it is written down."""
+"""Seconds after which a model that is evaluated point by point is written down."""
 FEWEST = 4
-"""Points of a round below which its failures say little."""
+"""Points of a round below which failures do not end the run."""
 
 
-class Account:
-    """The one door between a run and its model.
+class Evaluator:
+    """The only way from a run to its model: it counts, logs and replays evaluations.
 
-    Budgets are counted in calls of the model, the rest in points: a point is one call
+    The budget is counted in evaluations, the rest in points: a point is one evaluation
     unless its gradient is made of differences.
 
     target: the model.
-    budget: calls of the model that may be made, those on file included.
-    replay: what is on file already, and where new answers are written.
+    budget: evaluations that may be made, those on file included.
+    replay: what is on file already, and where new evaluations are written.
     is_stopped: whether the user asked the run to end.
-    watch: is told of every call.
+    watch: is told of every evaluation.
     """
 
     def __init__(
@@ -78,23 +86,34 @@ class Account:
         watch: Watch | None = None,
     ):
         self.target = target
-        self.budget = budget
+        self._budget = budget
         self.costs: dict[str, int] = {}
         self._replay = Replay(None) if replay is None else replay
         self._is_stopped = is_stopped
-        self.watch = Watch(budget) if watch is None else watch
+        self._watch = Watch(budget) if watch is None else watch
         self._seconds_a_point = WRITTEN_AFTER
         self._rows: list[tuple[np.ndarray, Evaluations, str]] = []
 
     @property
+    def budget(self) -> int:
+        """Evaluations that may be made in all."""
+        return self._budget
+
+    def raise_budget(self, budget: int) -> None:
+        """Allow more evaluations: a run that has ended goes on."""
+        if budget < self._budget:
+            raise ValueError(f"the budget is {self._budget} already, got {budget}")
+        self._budget = budget
+
+    @property
     def spent(self) -> int:
-        """Calls made so far."""
+        """Evaluations made so far."""
         return sum(self.costs.values())
 
     @property
     def left(self) -> int:
-        """Points that may still be asked for."""
-        return (self.budget - self.spent) // self.target.price
+        """Points that may still be evaluated."""
+        return (self._budget - self.spent) // self.target.price
 
     def evaluate(self, thetas: np.ndarray, phase: str) -> Evaluations:
         """True energies and gradients; infinite energies where the model has none.
@@ -103,40 +122,40 @@ class Account:
         """
         thetas = np.array(thetas, dtype=float)
         self._check(len(thetas), phase)
-        self.watch.phase(phase)
+        self._watch.phase(phase)
         parts: list[Evaluations] = []
         num_done = 0
         while num_done < len(thetas):
-            is_told = not self._replay.is_over
+            is_replayed = not self._replay.is_over
             parts.append(self._some(phase, thetas[num_done:]))
             num_new = len(parts[-1].energy)
-            self._book(phase, num_new * self.target.price, is_told)
+            self._charge(phase, num_new * self.target.price, is_replayed)
             self._rows.append((thetas[num_done : num_done + num_new], parts[-1], phase))
-            self._mind_the_user()
+            self._heed_interrupt()
             num_done += num_new
         answer = Evaluations(*map(np.concatenate, zip(*parts, strict=True)))
         num_failed = int(np.sum(answer.reason != ""))
-        if num_failed and phase not in GUESSES:
+        if num_failed and phase not in EXPLORATORY:
             LOG.warning(
                 "the model had no answer at %d of %d points (%s): %s",
                 *(num_failed, len(thetas), phase, most_common(answer.reason)),
             )
-        if phase not in GUESSES and num_failed > len(thetas) / 2 >= FEWEST / 2:
+        if phase not in EXPLORATORY and num_failed > len(thetas) / 2 >= FEWEST / 2:
             raise RunFailure(
                 f"the model failed at {num_failed} of {len(thetas)} points of a round "
                 f"({phase}), most often: {most_common(answer.reason)}; "
                 + self._what_next(),
-                paid=self.paid,
+                evaluation_log=self.log,
             )
         return answer
 
     def _some(self, phase: str, thetas: np.ndarray) -> Evaluations:
-        """Answers for the first of the points, or for all: from the file, or asked."""
-        told = self._replay.recall("points", phase, thetas)
-        if told:
-            return Evaluations(told.energy, told.grad, told.reason)
+        """Evaluations of the first points, or of all, from the file or the model."""
+        replayed = self._replay.recall("points", phase, thetas)
+        if replayed:
+            return Evaluations(replayed.energy, replayed.grad, replayed.reason)
         if self._replay.is_kept and self.target.is_serial:
-            # One point after the other: what is done is written down every second.
+            # Point by point: what is done is written down about every second.
             thetas = thetas[: max(1, int(WRITTEN_AFTER / self._seconds_a_point))]
         began = time.perf_counter()
         answer = self._ask("points", phase, thetas, self.target.evaluate)
@@ -148,40 +167,40 @@ class Account:
         """Second derivatives of the energy, at the target's price."""
         price = self.target.hessian_price
         self._check(price, phase)
-        self.watch.phase(phase)
+        self._watch.phase(phase)
         rows = np.tile(np.asarray(theta, dtype=float), (self.target.dim, 1))
-        told = self._replay.recall("hessian", phase, rows)
-        if told:
-            matrix = told.grad
+        replayed = self._replay.recall("hessian", phase, rows)
+        if replayed:
+            matrix = replayed.grad
         else:
             matrix = self._ask("hessian", phase, rows, self._hessian).grad
-        self._book(phase, price * self.target.price, is_told=bool(told))
-        self._mind_the_user()
+        self._charge(phase, price * self.target.price, is_replayed=bool(replayed))
+        self._heed_interrupt()
         return matrix
 
     def absorb(self) -> None:
-        """Take what is on file and was not told as points that are paid for."""
+        """Log what is on file and was not replayed, as points already evaluated."""
         for entry in self._replay.rest():
-            self._book(entry.phase, entry.calls, is_told=True)
+            self._charge(entry.phase, entry.calls, is_replayed=True)
             if entry.kind == "points":
                 answer = Evaluations(entry.energy, entry.grad, entry.reason)
                 self._rows.append((entry.theta, answer, entry.phase))
 
     @property
-    def paid(self) -> Paid:
+    def log(self) -> EvaluationLog:
         """All points evaluated so far."""
         dim = self.target.dim
         if not self._rows:
             nothing = np.zeros(0)
             points = np.zeros((0, dim))
-            return Paid(points, nothing, points, nothing > 0, nothing, nothing)
+            return EvaluationLog(points, nothing, points, nothing > 0, nothing, nothing)
         theta = np.concatenate([row[0] for row in self._rows])
         energy, grad, reason = (
             np.concatenate(part)
             for part in zip(*(row[1] for row in self._rows), strict=True)
         )
         phase = np.concatenate([np.repeat(row[2], len(row[0])) for row in self._rows])
-        return Paid(theta, energy, grad, np.isfinite(energy), phase, reason)
+        return EvaluationLog(theta, energy, grad, np.isfinite(energy), phase, reason)
 
     def _ask(
         self,
@@ -190,7 +209,7 @@ class Account:
         thetas: np.ndarray,
         function: Callable[[np.ndarray], Evaluations],
     ) -> Evaluations:
-        """Ask the model, and write the answer down before anything is made of it."""
+        """Evaluate the model, and write the answer down before it is used."""
         before = self.target.num_evaluations
         began, clock = time.time(), time.perf_counter()
         try:
@@ -198,15 +217,16 @@ class Account:
         except KeyboardInterrupt as error:  # of a worker, or the second of the user
             raise Interrupted from error
         seconds = time.perf_counter() - clock
-        calls = self.target.num_evaluations - before
+        number = self.target.num_evaluations - before
         try:
             self._replay.record(
-                Round(kind, phase, thetas, *answer, calls, began, seconds)
+                Round(kind, phase, thetas, *answer, number, began, seconds)
             )
         except LedgerError as error:
             if kind == "points":  # rows of a Hessian are none
                 self._rows.append((thetas, answer, phase))
-            raise RunFailure(f"the run stops: {error}", paid=self.paid) from error
+            message = f"the run stops: {error}"
+            raise RunFailure(message, evaluation_log=self.log) from error
         return answer
 
     def _hessian(self, rows: np.ndarray) -> Evaluations:
@@ -216,20 +236,25 @@ class Account:
 
     def _what_next(self) -> str:
         if self._replay.is_kept:
-            return "once the model is well the same call goes on from the ledger"
-        return "what was paid for is in this error's `paid`, and stays with ledger="
+            return (
+                "once the model works the same call of sample goes on from the ledger"
+            )
+        return (
+            "all evaluations are in this error's `evaluation_log`; with ledger= they "
+            "would be on file"
+        )
 
-    def _mind_the_user(self) -> None:
+    def _heed_interrupt(self) -> None:
         if self._is_stopped() and self._replay.is_over:
             raise Interrupted
 
     def _check(self, price: int, phase: str) -> None:
         if price > self.left:
-            raise Overdrawn(f"{phase} asked for {price} points of {self.left} left")
+            raise OverBudget(f"{phase} asked for {price} points of {self.left} left")
 
-    def _book(self, phase: str, number: int, is_told: bool) -> None:
+    def _charge(self, phase: str, number: int, is_replayed: bool) -> None:
         self.costs[phase] = self.costs.get(phase, 0) + number
-        self.watch.spent(number, is_told)
+        self._watch.spent(number, is_replayed)
 
 
 def most_common(reasons: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""What a user's model may do wrong, turned into a reason in words."""
+"""Run the user's code without raising; say in words why there is no answer."""
 
 import threading
 from collections.abc import Callable
@@ -7,21 +7,22 @@ from typing import Any
 import numpy as np
 
 NO_DENSITY = "the log density is -inf"
-"""A reason that is an answer: the posterior ends before this point."""
+"""The one reason that is an answer: the point is outside the posterior's support."""
 HUGE = 1e100
-"""Numbers whose squares and products with others still are some."""
+"""Largest usable magnitude: its square and its products stay finite."""
 LONGEST = 200
 """Characters of a message that are kept."""
 
 
 class Guarded:
-    """A call of the user's code that never raises; it can be sent to a worker.
+    """The user's function, with exceptions and timeouts returned as reasons.
 
-    Returns the answer and a reason: an empty one, or what went wrong and no answer.
+    A call returns the answer and an empty reason, or None and the reason why there is
+    no answer. Picklable if the function is, so that workers can run it.
 
-    function: of the user.
-    timeout: seconds after which a call is given up, none unless given. The call itself
-        cannot be ended from outside: it goes on in a thread that nobody waits for.
+    function: the user's.
+    timeout: seconds to wait for a call; no limit if None. Python cannot stop a running
+        call: after the timeout it goes on in a background thread, its answer unused.
     """
 
     def __init__(self, function: Callable[..., Any], timeout: float | None = None):
@@ -32,19 +33,19 @@ class Guarded:
         if self._timeout is None:
             return self._attempt(*arguments)
         outcome: list[tuple[Any, str]] = []
-        farewell: list[BaseException] = []
+        exits: list[BaseException] = []
 
         def attempt() -> None:
             try:
                 outcome.append(self._attempt(*arguments))
-            except BaseException as error:  # it asks the whole process to end
-                farewell.append(error)
+            except BaseException as error:  # SystemExit, KeyboardInterrupt
+                exits.append(error)
 
         thread = threading.Thread(target=attempt, daemon=True)
         thread.start()
         thread.join(self._timeout)
-        if farewell:
-            raise farewell[0]
+        if exits:
+            raise exits[0]
         if not outcome:
             return None, f"no answer after {self._timeout:g} s"
         return outcome[0]
@@ -52,25 +53,25 @@ class Guarded:
     def _attempt(self, *arguments: Any) -> tuple[Any, str]:
         try:
             return self._function(*arguments), ""
-        except Exception as error:  # whatever code that is not ours may raise
+        except Exception as error:  # the user's code may raise anything
             return None, describe(error)
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line."""
+    """Type and first line of an exception."""
     lines = str(error).strip().splitlines()
     message = f"{type(error).__name__}: {lines[0] if lines else ''}"
     return message.rstrip(": ")[:LONGEST]
 
 
 def is_usable(values: np.ndarray, grads: np.ndarray) -> np.ndarray:
-    """Where log densities and their gradients can be computed with."""
+    """Where log densities and gradients are finite and below `HUGE`."""
     with np.errstate(invalid="ignore"):
         return (np.abs(values) < HUGE) & (np.abs(grads) < HUGE).all(axis=1)
 
 
 def complaint(value: float, grad: np.ndarray) -> str:
-    """Why a log density and its gradient are of no use."""
+    """Why a log density with its gradient is not usable."""
     if not np.isfinite(value):
         return f"the log density is {value}"
     num_bad = int(np.sum(~np.isfinite(grad)))

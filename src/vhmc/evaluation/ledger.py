@@ -1,7 +1,7 @@
-"""The file: SQLite, because it is made for this.
+"""The ledger: every evaluation of a run in an SQLite file.
 
-What was committed survives the end of the process and of the machine, and anybody can
-read it without us, and without unpickling anything.
+What was committed survives a crash of the process and of the machine, and any program
+can read it: nothing is pickled.
 """
 
 import contextlib
@@ -12,12 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vhmc.evaluation.lock import locked
-
 APPLICATION = int.from_bytes(b"vhmc", "big")
 """SQLite's mark for the files of one application."""
 MAGIC = b"SQLite format 3\0"
 FORMAT = 1
+RENAMED = {
+    "scouting": "screening",
+    "settling": "warm-up",
+    "checking": "check",
+    "correcting": "correction",
+}
+"""Phases by the names that version 0.1.0 wrote."""
 PATIENCE = 0.5
 """Seconds to wait for a lock that another process is about to give up."""
 SCHEMA = (
@@ -49,14 +54,14 @@ class LedgerError(ValueError):
 
 
 class Round(NamedTuple):
-    """One question to the model and its answer.
+    """One batch of evaluations.
 
     kind: `points` for energies and gradients, `hessian` for second derivatives at the
-        one point that all rows share, `probe` to know the model again, `outage` for
-        points that were asked for anew because the model failed.
+        one point that all rows share, `probe` for a check that the model is the same,
+        `outage` for points evaluated again because the model failed.
     theta: points, one a row.
-    energy, grad, reason: the answers, as in `Evaluations`.
-    calls: of the model.
+    energy, grad, reason: as in `Evaluations`.
+    calls: evaluations that were counted.
     began: seconds since 1970.
     seconds: that the model took.
     """
@@ -104,7 +109,7 @@ class LedgerFile:
             raise
 
     def facts(self) -> dict[str, Any]:
-        """What is known of the run."""
+        """Settings and state of the run, by name."""
         rows = self._run("SELECT name, value FROM facts")
         return {name: json.loads(value) for name, value in rows}
 
@@ -148,7 +153,14 @@ class LedgerFile:
         ):
             points[number].append(tuple(row))
         return [
-            Round(kind, phase, *_arrays(points[number]), calls, began, seconds)
+            Round(
+                kind,
+                RENAMED.get(phase, phase),
+                *_arrays(points[number]),
+                calls,
+                began,
+                seconds,
+            )
             for number, kind, phase, calls, began, seconds in heads
         ]
 
@@ -279,3 +291,19 @@ def _arrays(
         np.array([np.frombuffer(grad, "<f8") for grad in grads], dtype=float),
         np.array(reasons, dtype=object),
     )
+
+
+def locked(path: Path, patience: float) -> sqlite3.Connection:
+    """Hold `path` until the connection is closed, by a crash as well.
+
+    SQLite locks files on every system that it runs on; the file itself stays empty.
+
+    patience: seconds to wait for another process; then `sqlite3.OperationalError`.
+    """
+    lock = sqlite3.connect(path, timeout=patience, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error:
+        lock.close()
+        raise
+    return lock

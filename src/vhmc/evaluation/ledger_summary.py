@@ -1,4 +1,4 @@
-"""What a ledger tells at a glance: costs, phases, failures and rates."""
+"""Summarise a ledger: costs by phase, failures and rates."""
 
 from collections import Counter
 from datetime import datetime
@@ -8,7 +8,10 @@ import numpy as np
 
 from vhmc.evaluation.ledger import Round
 
-COLUMNS = "phase", "rounds", "points", "calls", "failed", "seconds", "calls/s"
+COLUMNS = (
+    *("phase", "rounds", "points", "evaluations"),
+    *("failed", "seconds", "evaluations/s"),
+)
 
 
 class Summary(NamedTuple):
@@ -64,6 +67,6 @@ def _lines(facts: dict[str, Any], rounds: list[Round]) -> list[str]:
     return [
         f"parameters {names}; dimension {facts['dim']}",
         f"begun {made} by vhmc {facts['vhmc']}; {chosen}",
-        f"budget {', then '.join(map(str, budgets))} calls; "
+        f"budget {', then '.join(map(str, budgets))} evaluations; "
         + ("finished" if is_over else "not finished: the same call of sample goes on"),
     ]

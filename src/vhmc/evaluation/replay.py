@@ -1,7 +1,7 @@
-"""A run told again from its ledger: what is on file is not asked for twice.
+"""Replay a run from its ledger: nothing on file is evaluated twice.
 
-Given its seed and the model's answers a run is determined. So nothing else needs to be
-kept: the same code runs again, and the ledger answers until it has no more to tell.
+A run is determined by its seed and the model's answers. So no other state is kept: the
+same code runs again, and the ledger answers until its end is reached.
 """
 
 from collections import deque
@@ -11,20 +11,20 @@ import numpy as np
 from vhmc.evaluation.ledger import LedgerFile, Round
 
 ASIDE = "probe", "outage"
-"""Rounds that are no part of what a run was told."""
+"""Kinds of rounds that are not part of the run itself."""
 
 
 class Diverged(Exception):
-    """The run asks for something else than it did when the ledger was written.
+    """The run asks for other points than when the ledger was written.
 
     Another machine, or another version of a library, rounds differently.
     """
 
 
 class Replay:
-    """Answers from a file first, and new ones written to it.
+    """Evaluations from a file first, and new ones written to it.
 
-    file: the ledger; nothing is remembered without one.
+    file: the ledger; without one nothing is replayed or recorded.
     """
 
     def __init__(self, file: LedgerFile | None):
@@ -34,14 +34,14 @@ class Replay:
 
     @property
     def is_over(self) -> bool:
-        """Whether all that is on file has been told."""
+        """Whether all that is on file has been replayed."""
         return not self._ahead
 
     def recall(self, kind: str, phase: str, thetas: np.ndarray) -> Round | None:
-        """The answer on file, or nothing once the file has been told to its end.
+        """The round on file, or nothing once all have been replayed.
 
-        It may be for the first of the points only: the rest is then the next on file,
-        or has not been asked for yet.
+        It may hold the first of the points only: the rest is then the next round, or
+        has not been evaluated yet.
         """
         if not self._ahead:
             return None
@@ -53,16 +53,16 @@ class Replay:
 
     @property
     def is_kept(self) -> bool:
-        """Whether what is recorded goes to a file."""
+        """Whether there is a file."""
         return self._file is not None
 
     def record(self, entry: Round) -> None:
-        """Write down what was asked anew."""
+        """Write a new round down."""
         if self._file:
             self._file.append(entry)
 
     def rest(self) -> list[Round]:
-        """All that has not been told yet, to be used in another way."""
+        """Take all rounds that have not been replayed."""
         rest = list(self._ahead)
         self._ahead.clear()
         return rest

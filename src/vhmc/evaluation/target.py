@@ -1,4 +1,4 @@
-"""What a front end makes of a model, and the count of what the model was asked."""
+"""The interface between the sampler and any model, with evaluations counted."""
 
 import abc
 import threading
@@ -13,10 +13,11 @@ from vhmc.evaluation.space import Space, in_words
 
 
 class Evaluations(NamedTuple):
-    r"""True energies $U = -\log p$ and their gradients, one row a point.
+    r"""True energies $U = -\log p$ and their gradients at a batch of points.
 
-    reason: why there is none at a point, where the energy is infinite and the gradient
-        zero; empty everywhere else.
+    energy: of shape (n,); infinite where the model gave no finite answer.
+    grad: of shape (n, dim); zero where the model gave no finite answer.
+    reason: why there is no finite answer, in words; empty where there is one.
     """
 
     energy: np.ndarray
@@ -25,15 +26,20 @@ class Evaluations(NamedTuple):
 
     @property
     def is_answered(self) -> np.ndarray:
-        """Where the model said what the density is, be it zero.
+        """Where the density is known, including where it is zero.
 
-        Elsewhere it failed: there a point is rejected, and nothing is known.
+        Elsewhere the model failed: the point is rejected and its density is unknown.
         """
         return (self.reason == "") | (self.reason == NO_DENSITY)
 
 
 class Answers(NamedTuple):
-    """What a model said, unchecked: log densities, their gradients, and reasons."""
+    """What a model returned at a batch of points, before any check.
+
+    value: log densities of shape (n,).
+    grad: their gradients, of shape (n, dim).
+    reason: why there is no answer, for each point; empty where there is one.
+    """
 
     value: np.ndarray
     grad: np.ndarray
@@ -41,34 +47,38 @@ class Answers(NamedTuple):
 
 
 class Counter:
-    """A number that only grows, from whichever thread runs the model."""
+    """A thread-safe count of evaluations."""
 
     def __init__(self):
         self._total = 0
         self._lock = threading.Lock()
 
     def add(self, number: Any) -> None:
-        """Count this many calls of the model."""
+        """Count this many evaluations."""
         with self._lock:
             self._total += int(number)
 
     @property
     def total(self) -> int:
-        """Calls so far, those still under way in JAX included."""
+        """Evaluations so far; waits for those that JAX has under way."""
         jax.effects_barrier()
         return self._total
 
 
 class Target(abc.ABC):
-    """A posterior on an unconstrained vector, with every call of the model counted.
+    """A posterior on an unconstrained vector, with every evaluation counted.
 
-    One value, one gradient or both together count as one call. All ways to the model
-    (`evaluate`, `hessian`, `potential`) go through the same counter.
+    A front end returns one of the two kinds in `vhmc.models`: `TracedTarget` for a
+    density that JAX can trace, `HostTarget` for any other. Both take a `Space`.
 
-    parameters: names, shapes and constraints.
+    One value, one gradient or both together count as one evaluation. `evaluate`,
+    `hessian` and `potential` share one counter.
+
+    parameters: names, shapes and transforms of the parameters.
     route: how the model is evaluated, in a few words.
-    price: calls of the model for the value and the gradient at one point.
-    is_serial: whether a round is answered point by point, one after the other.
+    price: evaluations for the value and the gradient at one point; more than one where
+        gradients are finite differences.
+    is_serial: whether the points of a batch are evaluated one after the other.
     """
 
     route: str
@@ -91,18 +101,19 @@ class Target(abc.ABC):
 
     @property
     def num_evaluations(self) -> int:
-        """Calls of the model since the target was made."""
+        """Evaluations since the target was made."""
         return self._counter.total
 
     def charge(self, number: int) -> None:
-        """Count calls that were made by a way around the counter."""
+        """Count evaluations that bypassed the counter, as in a loop inside JAX."""
         self._counter.add(number)
 
     def evaluate(self, thetas: np.ndarray) -> Evaluations:
-        """True energies and gradients at the rows of `thetas`; `price` calls a row.
+        """True energies and gradients at the rows of `thetas`.
 
-        Where the model raises, takes too long or has no finite answer, the energy is
-        infinite and the reason is given; nothing is raised.
+        Counts `price` evaluations per row. Where the model raises, takes too long or
+        has no finite answer, the energy is infinite and the reason says why; the
+        model's exceptions are not passed on.
         """
         thetas = np.asarray(thetas, dtype=float)
         if thetas.ndim != 2 or thetas.shape[1] != self.dim:
@@ -128,26 +139,26 @@ class Target(abc.ABC):
         )
 
     def fingerprint(self) -> str:
-        """The same for the same model and data, without a call; empty if unknown."""
+        """Digest of the model and its data, at no evaluation; empty if unknown."""
         return ""
 
     @abc.abstractmethod
     def _evaluate(self, thetas: np.ndarray) -> Answers:
-        """Log densities and gradients; whatever it raises is the reason for all."""
+        """Log densities and gradients; an exception is the reason for all points."""
 
     @abc.abstractmethod
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Matrix of second derivatives of the energy; says how it is counted."""
+        """Second derivatives of the energy; counted as `hessian_price` points."""
 
     @property
     @abc.abstractmethod
     def hessian_price(self) -> int:
-        """Points' worth of calls that `hessian` counts."""
+        """Points that one `hessian` counts as, each at `price` evaluations."""
 
     @property
     @abc.abstractmethod
     def potential(self) -> Potential:
-        """The true energy as something JAX can trace and differentiate once."""
+        """The true energy as a function that JAX can trace and differentiate once."""
 
     def __repr__(self) -> str:
         names = in_words(self.parameters.shapes)

@@ -1,7 +1,7 @@
-"""Figures of the experiments, drawn with Matplotlib and without a screen."""
+"""Figures of the experiments, drawn by Matplotlib without a display."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
@@ -11,12 +11,26 @@ from matplotlib.lines import Line2D
 
 from vhmc.lab.diagnostics.quadrature import Grid
 
-SHARES_OF_PEAK = (0.001, 0.01, 0.1, 0.5)
+FRACTIONS_OF_PEAK = (0.001, 0.01, 0.1, 0.5)
 STYLE: dict[Any, Any] = {
     "font.size": 14,
     "axes.titlesize": 15,
 }  # legible at half the size
 BLUE, ORANGE, GREY = "#1f5a99", "#d1660a", "#8a8a8a"
+COLOURS = {
+    "VHMC": "#1f5a99",
+    "VHMC, printed update": "#7aa6d8",
+    "vhmc.sample": "#0b8a6f",
+    "HMC": "#d1660a",
+    "HMC, Laplace mass": "#e8a33d",
+    "SGLD": "#8a3ffc",
+    "VBEM": "#8a3ffc",
+    "FF-Minibatch": "#d1660a",
+    "NUTS": "#444444",
+    "Pathfinder": "#c2185b",
+    "Laplace": "#8a8a8a",
+}
+MARKERS = {"VHMC": "o", "HMC": "s", "SGLD": "^", "NUTS": "D", "Pathfinder": "P"}
 
 
 @rc_context(STYLE)
@@ -27,7 +41,7 @@ def contour_panels(
     labels: tuple[str, str],
     limits: tuple[tuple[float, float], tuple[float, float]],
 ) -> Figure:
-    """One panel for each approximation and, at the bottom right, the exact density.
+    """Contours of each approximation and, at the bottom right, of the exact density.
 
     panels: titles and log probabilities on the grid.
     exact: log probabilities of the exact density, dashed in every other panel.
@@ -117,7 +131,7 @@ def divergence_curves(
 
 
 def blank_figure(width: float, height: float) -> Figure:
-    """A figure without a screen, laid out so that labels do not overlap."""
+    """An empty figure whose layout keeps labels apart."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -127,7 +141,7 @@ def _contours(axis, box: Grid, log_density: np.ndarray, *, filled: bool) -> None
     shape = len(box.first), len(box.second)
     relative = np.asarray(log_density).reshape(shape).T
     relative = relative - relative.max()
-    levels = np.log(SHARES_OF_PEAK)
+    levels = np.log(FRACTIONS_OF_PEAK)
     grid = np.asarray(box.first), np.asarray(box.second), relative
     if filled:
         axis.contourf(*grid, levels=[*levels, 0.0], cmap="Blues", alpha=0.75)
@@ -136,3 +150,118 @@ def _contours(axis, box: Grid, log_density: np.ndarray, *, filled: bool) -> None
         axis.contour(
             *grid, levels=levels, colors=ORANGE, linewidths=1.2, linestyles="--"
         )
+
+
+class Curve(NamedTuple):
+    """A line, or medians with their quartiles."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+
+
+class Axes(NamedTuple):
+    """One panel.
+
+    across: values of horizontal lines, by name.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: Sequence[Curve]
+    across: Mapping[str, float]
+
+
+@rc_context(STYLE)
+def curve_panels(panels: Sequence[Axes], mark: str = "") -> Figure:
+    """Log-log panels in a row; a curve of one point is drawn as a marker."""
+    figure = blank_figure(6.6 * len(panels), 5.4)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, panel in zip(axes, panels, strict=True):
+        for curve in panel.curves:
+            colour = COLOURS.get(curve.name, "#444444")
+            style = "-" if len(curve.x) > 1 else ""
+            marker = MARKERS.get(curve.name, "o") if len(curve.x) < 12 else ""
+            axis.plot(
+                curve.x,
+                curve.y,
+                style,
+                marker=marker,
+                color=colour,
+                label=curve.name,
+                linewidth=2,
+            )
+            if curve.lower is not None and curve.upper is not None:
+                if len(curve.x) > 1:
+                    axis.fill_between(
+                        curve.x, curve.lower, curve.upper, color=colour, alpha=0.18
+                    )
+                else:
+                    bars = [curve.y - curve.lower, curve.upper - curve.y]
+                    axis.errorbar(curve.x, curve.y, bars, color=colour, capsize=4)
+        for name, value in panel.across.items():
+            axis.axhline(
+                value, color=COLOURS.get(name, "#555555"), linestyle="--", label=name
+            )
+        _finish(axis, panel.title, panel.x_label, panel.y_label)
+    _legend(figure, axes, mark)
+    return figure
+
+
+@rc_context(STYLE)
+def scatter_grid(rows: Sequence[Sequence[Axes]], mark: str = "") -> Figure:
+    """Log-log panels in rows, the points of each method joined by a line.
+
+    A curve named `floor` is drawn as a dotted line without points.
+    """
+    figure = blank_figure(6.6 * len(rows[0]), 5.0 * len(rows))
+    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
+    panels = [panel for row in rows for panel in row]
+    for axis, panel in zip(axes.ravel(), panels, strict=True):
+        for curve in panel.curves:
+            if curve.name.startswith("floor"):
+                label = curve.name.removeprefix("floor: ")
+                axis.plot(curve.x, curve.y, ":", color="#555555", label=label)
+                continue
+            axis.plot(
+                curve.x,
+                curve.y,
+                "-",
+                marker=MARKERS.get(curve.name, "o"),
+                color=COLOURS.get(curve.name, "#444444"),
+                label=curve.name,
+                markersize=8,
+                linewidth=1,
+            )
+        for name, value in panel.across.items():
+            axis.axhline(
+                value, color=COLOURS.get(name, "#555555"), linestyle="--", label=name
+            )
+        _finish(axis, panel.title, panel.x_label, panel.y_label)
+    _legend(figure, axes.ravel(), mark)
+    return figure
+
+
+def _finish(axis, title: str, x_label: str, y_label: str) -> None:
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_title(title)
+    axis.set_xlabel(x_label)
+    axis.set_ylabel(y_label)
+    axis.grid(alpha=0.3, which="both")
+
+
+def _legend(figure: Figure, axes, mark: str) -> None:
+    """One legend for all panels, and a mark on figures of a quick run."""
+    handles: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=4
+    )
+    if mark:
+        figure.suptitle(mark, color="#b42318")

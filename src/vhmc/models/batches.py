@@ -1,4 +1,4 @@
-"""Functions of one point, compiled for many."""
+"""Compile traced functions of one point for batches of points."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,13 +7,13 @@ import jax
 import numpy as np
 
 GROUPS = 32, 16, 8, 1
-"""Points that go through data together."""
+"""Batch sizes of `in_groups`, largest first."""
 
 
 def batched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a traced function of points on rows of them, and give NumPy's arrays back.
+    """Vectorise a traced function over rows; it takes and returns NumPy arrays.
 
-    JAX compiles for every batch size: rounding up leaves only a few of them.
+    Batch sizes are rounded up to a few, as JAX compiles anew for each size.
     """
     compiled = jax.jit(jax.vmap(function))
 
@@ -26,7 +26,7 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def padded(rows: np.ndarray, least: int = 1) -> np.ndarray:
-    """Rows up to the next batch size, the last one repeated."""
+    """Pad rows to the next batch size by repeating the last one."""
     number = len(rows)
     if not number:
         return rows
@@ -37,10 +37,10 @@ def padded(rows: np.ndarray, least: int = 1) -> np.ndarray:
 def in_groups(
     compiled: Callable[[np.ndarray], tuple[Any, ...]], rows: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Run a compiled function of many rows on groups of a few sizes.
+    """Run a compiled function of many rows on groups of the sizes in `GROUPS`.
 
-    For programs that go through data, each size of which takes long to compile. A few
-    points one by one are faster than together there: the data stay in the cache.
+    For functions that scan data, which take long to compile for a new size. There a
+    few points are faster one by one than together, as the data stay in the cache.
     """
     parts, begin = [], 0
     while begin < len(rows):
@@ -54,7 +54,7 @@ def in_groups(
 
 
 def _round_up(number: int) -> int:
-    """The next power of two up to 16, three binary digits above."""
+    """Round up to a power of two up to 16, to three binary digits above."""
     bits = max(number - 1, 0).bit_length()
     grain = 1 << (bits if number <= 16 else bits - 3)
     return -(-number // grain) * grain

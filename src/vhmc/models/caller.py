@@ -1,4 +1,4 @@
-"""The user's function asked at many points: in turn, in a batch, or by workers."""
+"""Evaluate the user's function at many points: serially, in a batch, or by workers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,19 +11,21 @@ from vhmc.evaluation.target import Answers
 
 
 class Checked:
-    """The user's function with its answer looked at; it can be sent to a worker.
+    """The user's function with the shapes of its answer checked.
 
-    function: of the user, from a vector to a log density and its gradient, or to a log
-        density alone.
-    with_grad: whether it returns the gradient, too.
+    Picklable if the function is, so that workers can run it.
+
+    function: from a vector to a log density and its gradient, or to a log density
+        alone.
+    with_grad: whether it returns the gradient.
     """
 
     def __init__(self, function: Callable[..., Any], with_grad: bool):
         self._function, self._with_grad = function, with_grad
 
     def __call__(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log density and gradient at a point, or at rows of points."""
-        # A copy: a function that works in place must not move the chain.
+        """Log density and gradient at one point, or at rows of points."""
+        # A copy: a function that works in place must not change the caller's points.
         answer = self._function(point.copy())
         value, grad = answer, np.zeros_like(point)
         if self._with_grad:
@@ -48,13 +50,12 @@ class Checked:
 
 
 class Caller:
-    """A user's function that answers for many points and never raises.
+    """The user's function at many points, with failures returned as reasons.
 
-    function: see `Checked`.
-    with_grad: whether it returns the gradient, too.
-    batch: whether it takes all points at once, one a row.
+    function, with_grad: as in `Checked`.
+    batch: whether the function takes all points at once, one per row.
     parallel: object with a `map`, such as a pool of processes or a Dask client.
-    timeout: seconds after which a call is given up.
+    timeout: seconds to wait for one evaluation.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Caller:
         if parallel is not None and not callable(getattr(parallel, "map", None)):
             raise ValueError(f"parallel must have a `map`, got {shown(parallel)}")
         if parallel is not None and batch:
-            raise ValueError("a batch is one call: give batch or parallel, not both")
+            raise ValueError(
+                "a batch is evaluated at once: give batch or parallel, not both"
+            )
         if timeout is not None:
             timeout = positive("timeout", timeout)
         self._ask = Guarded(Checked(function, with_grad), timeout)
@@ -79,11 +82,11 @@ class Caller:
 
     @property
     def is_serial(self) -> bool:
-        """Whether points are asked one after the other."""
+        """Whether points are evaluated one after the other."""
         return self._parallel is None and not self._is_batch
 
     def __call__(self, points: np.ndarray) -> Answers:
-        """Log densities and gradients at rows of points."""
+        """Log densities and gradients at the rows of `points`."""
         values, grads = np.full(len(points), np.nan), np.full_like(points, np.nan)
         if self._is_batch:
             answer, reason = self._ask(points)
@@ -100,14 +103,14 @@ class Caller:
         return Answers(values, grads, reasons)
 
     def _in_parallel(self, points: np.ndarray) -> Sequence[tuple[Any, str]]:
-        """Answers in order; where the workers fail, the rest has that as its reason."""
+        """Answers in order; if the workers fail, the remaining points say so."""
         rows: list[tuple[Any, str]] = []
 
         def collect() -> None:
             for row in self._parallel.map(self._ask, list(points)):
-                # Dask and a few others hand out futures.
+                # The `map` of Dask and of some others returns futures.
                 rows.append(row.result() if hasattr(row, "result") else row)
 
-        _, obstacle = Guarded(collect)()  # a pool that broke, a cluster that is gone
+        _, obstacle = Guarded(collect)()  # a broken pool, a cluster that is gone
         missing = len(points) - len(rows)
         return rows + [(None, f"the workers failed: {obstacle}")] * missing

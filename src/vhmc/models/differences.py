@@ -1,4 +1,4 @@
-"""Gradients of a model that gives values alone, by differences on the free space."""
+"""Gradients by finite differences, for models that return values only."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,25 +12,25 @@ KINDS = "forward", "central"
 
 
 class Differences(NamedTuple):
-    """How a gradient is made of values.
+    """A finite-difference scheme on the unconstrained space.
 
-    kind: `forward` takes one more value for each dimension, `central` two.
-    step: distance between them, relative to a coordinate's size where that is above 1.
+    kind: `forward` takes one more value per dimension, `central` two.
+    step: width, relative to the magnitude of a coordinate where that is above 1.
     """
 
     kind: str
     step: float
 
     def price(self, dim: int) -> int:
-        """Values for one point with its gradient."""
+        """Values that one point with its gradient takes."""
         return 1 + dim * (1 if self.kind == "forward" else 2)
 
     def answers(
         self, values: Callable[[np.ndarray], Answers], thetas: np.ndarray
     ) -> Answers:
-        """Values and gradients; all values are asked for in one batch.
+        """Values and gradients at points, from one batch of values.
 
-        A point one of whose neighbours has no value fails for the same reason.
+        If a neighbour of a point has no value, the point fails for the same reason.
         """
         number, dim = thetas.shape
         widths = self.step * np.maximum(1.0, np.abs(thetas))
@@ -39,9 +39,9 @@ class Differences(NamedTuple):
         if self.kind == "central":
             sides.append(thetas[:, None, :] - moves)
         points = np.concatenate(sides, axis=1)
-        said = values(points.reshape(-1, dim))
-        value = said.value.reshape(number, -1)
-        # What was rounded is the distance that counts.
+        answers = values(points.reshape(-1, dim))
+        value = answers.value.reshape(number, -1)
+        # Divide by the width after rounding, not by the one that was asked for.
         if self.kind == "central":
             rise = value[:, 1 : dim + 1] - value[:, dim + 1 :]
             run = np.einsum("nii->ni", sides[1] - sides[2])
@@ -50,7 +50,7 @@ class Differences(NamedTuple):
             run = np.einsum("nii->ni", sides[1] - sides[0])
         price = value.shape[1]
         reasons = [
-            next(filter(None, said.reason[i * price : (i + 1) * price]), "")
+            next(filter(None, answers.reason[i * price : (i + 1) * price]), "")
             for i in range(number)
         ]
         with np.errstate(invalid="ignore"):
@@ -58,11 +58,11 @@ class Differences(NamedTuple):
 
 
 def differences(kind: str, step: float | None) -> Differences:
-    """Check what the user chose, and find the step that rounding asks for.
+    """Check the user's choice of scheme, and choose the step if there is none.
 
     kind: `forward` or `central`.
-    step: see `Differences`; a model with noise of its own, such as an adaptive solver,
-        wants one well above the default.
+    step: see `Differences`; by default the width that balances rounding against
+        truncation. A noisy model, such as an adaptive solver, needs a larger one.
     """
     if kind not in KINDS:
         raise ValueError(

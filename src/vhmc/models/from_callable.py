@@ -1,4 +1,4 @@
-"""Models that are any Python function: NumPy, a subprocess, a simulator."""
+"""Turn any Python function into a target: NumPy, a subprocess, a simulator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -34,30 +34,30 @@ def from_callable(
     parallel: Any = None,
     timeout: float | None = None,
 ) -> Target:
-    """Target of a Python function; nothing is traced.
+    """Target of a Python function, which JAX need not trace.
 
-    Where the function raises, takes too long or returns what is not finite, the point
-    is rejected and the reason kept.
+    Where the function raises, takes too long or returns a number that is not finite,
+    the point is rejected and the reason is recorded.
 
-    value_and_grad: takes a vector of length `dim` in the user's space, returns the log
-        density up to a constant and its gradient there. The Jacobian of constraints is
-        added here.
+    value_and_grad: takes a vector of length `dim` in the user's space and returns the
+        log density there, up to a constant, and its gradient. The Jacobian of the
+        constraints is added here.
     dim: number of parameters.
-    init: vector to start from, zero unless given.
-    names: a name for each parameter, or a dict from names to shapes; all of them are
-        one vector `theta` unless given.
-    constraints: where named parameters live; those not named are real.
+    init: initial vector; zero by default.
+    names: a name for each parameter, or a dict from names to shapes; by default all
+        parameters are one vector `theta`.
+    constraints: supports of parameters by name; those not named are real.
     batch: whether the function takes points of shape (n, dim) and returns n values and
         gradients of shape (n, dim).
-    differences: `forward` or `central` if the function returns the value alone: the
-        gradient is then made of 1 + dim or 1 + 2 dim values, each counted as a call.
-    step: of the differences, relative; of the size that rounding asks for unless given.
-        A model with noise of its own, such as an adaptive solver, wants a larger one.
-    parallel: an object with a `map` that asks the function at several points at once: a
-        pool of threads or processes, a Dask client, an MPI executor. For processes the
-        function must be one that can be pickled.
-    timeout: seconds after which a call is given up. It cannot be ended from outside:
-        it goes on in a thread that nobody waits for.
+    differences: `forward` or `central` if the function returns the value alone. The
+        gradient then takes 1 + dim or 1 + 2 dim values, each counted as an evaluation.
+    step: relative step of the differences; by default it balances rounding against
+        truncation. A noisy model, such as an adaptive solver, needs a larger one.
+    parallel: object whose `map` evaluates several points at once: a pool of threads or
+        processes, a Dask client, an MPI executor. Processes need a function that can be
+        pickled.
+    timeout: seconds to wait for one evaluation. Python cannot stop a running function:
+        after the timeout it goes on in a background thread.
     """
     parameters = _parameters(dim, init, names, constraints or {})
     caller = Caller(
@@ -67,15 +67,16 @@ def from_callable(
         parallel=parallel,
         timeout=timeout,
     )
-    view = _View(parameters) if constraints else None
+    transform = _Transform(parameters) if constraints else None
     if differences is None:
         if step is not None:
             raise ValueError("step is for differences, and none were asked for")
 
         def ask(thetas: np.ndarray) -> Answers:
-            if view is None:
+            if transform is None:
                 return caller(thetas)
-            return view.free_answers(thetas, caller(view.points(thetas)))
+            answers = caller(transform.points(thetas))
+            return transform.unconstrained_answers(thetas, answers)
 
         return HostTarget(
             ask, parameters, "a Python function", is_serial=caller.is_serial
@@ -83,10 +84,11 @@ def from_callable(
     rule = checked_differences(differences, step)
 
     def values(thetas: np.ndarray) -> Answers:
-        if view is None:
+        if transform is None:
             return caller(thetas)
-        said = caller(view.points(thetas))
-        return said._replace(value=said.value + view.log_jacobians(thetas))
+        answers = caller(transform.points(thetas))
+        value = answers.value + transform.log_jacobians(thetas)
+        return answers._replace(value=value)
 
     return HostTarget(
         lambda thetas: rule.answers(values, thetas),
@@ -146,26 +148,25 @@ def _vector(init: ArrayLike) -> np.ndarray:
         raise ValueError(message) from error
 
 
-class _View:
-    """The user's flat vector seen from the free one."""
+class _Transform:
+    """Densities in the user's space as densities of the unconstrained vector."""
 
     def __init__(self, parameters: Parameters):
         def log_jacobian(theta: Vector) -> jax.Array:
             return parameters.unflatten(theta)[1]
 
         def pull(theta: Vector, grad: Float[Array, " n"]) -> Vector:
-            (free,) = jax.vjp(parameters.flat_values, theta)[1](grad)
-            return free + jax.grad(log_jacobian)(theta)
+            (pulled,) = jax.vjp(parameters.flat_values, theta)[1](grad)
+            return pulled + jax.grad(log_jacobian)(theta)
 
-        # Vectors in the user's space, and what a density there gains on the free one.
         self.points = batched(parameters.flat_values)
         self.log_jacobians = batched(log_jacobian)
         self._pull = batched(pull)
 
-    def free_answers(self, thetas: np.ndarray, said: Answers) -> Answers:
-        """Answers in the user's space as those of the density on the free one."""
+    def unconstrained_answers(self, thetas: np.ndarray, answers: Answers) -> Answers:
+        """Add the log-Jacobians, and pull the gradients back."""
         return Answers(
-            said.value + self.log_jacobians(thetas),
-            self._pull(thetas, said.grad),
-            said.reason,
+            answers.value + self.log_jacobians(thetas),
+            self._pull(thetas, answers.grad),
+            answers.reason,
         )

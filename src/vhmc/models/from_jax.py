@@ -1,4 +1,4 @@
-"""Models written in JAX."""
+"""Turn a log density written in JAX into a target."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,11 +20,11 @@ def from_jax(
 ) -> Target:
     """Target of a log density that JAX can trace.
 
-    log_density: log of the posterior density up to a constant, in the user's space:
-        the Jacobian of the constraints is added here.
-    init: values to start from, which also say what the parameters are: a dict of
-        numbers and arrays (or any pytree), or one flat vector, as `log_density` takes.
-    constraints: where each parameter lives; those not named are real.
+    log_density: log posterior density up to a constant, as a function of the
+        parameters in the user's space; the Jacobian of the constraints is added here.
+    init: initial values, whose structure defines the parameters: a dict of numbers and
+        arrays (or any pytree), or one flat vector, as `log_density` takes it.
+    constraints: supports of parameters by name; those not named are real.
     """
     parameters = Parameters(init, constraints or {})
     _check_density(log_density, parameters)
@@ -37,7 +37,7 @@ def from_jax(
 
 
 def _check_density(log_density: Callable[[Any], Any], parameters: Parameters) -> None:
-    """Trace the user's function once, which costs no call of the model."""
+    """Trace the user's function once; nothing is evaluated."""
     try:
         answer = jax.eval_shape(
             lambda theta: log_density(parameters.unflatten(theta)[0]), parameters.start

@@ -1,4 +1,4 @@
-"""Models written in NumPyro, with its own transforms."""
+"""Turn a NumPyro model into a target, with NumPyro's own transforms."""
 
 import functools
 from collections.abc import Callable
@@ -9,28 +9,30 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from vhmc._imports import load_extra
 from vhmc._types import Scalar, Vector
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Target
 from vhmc.models.batches import batched
-from vhmc.models.extras import load
 from vhmc.models.traced import TracedTarget
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target:
-    """Target of a NumPyro model; the arguments are the model's own.
+    """Target of a NumPyro model.
 
-    Draws of its sample sites come back in their supports, with the deterministic sites
-    and the names of plates as dims. No call of the model's density is made here: the
-    start is zero in NumPyro's unconstrained space.
+    Draws have the sample sites in their supports and the deterministic sites; plates
+    name the dims. The model is traced here but not evaluated: the start is zero in
+    NumPyro's unconstrained space.
+
+    model, args, kwargs: the model and its own arguments.
     """
-    load("numpyro", "from_numpyro", "numpyro")
+    load_extra("numpyro", "from_numpyro", "numpyro")
     space = NumPyroSpace(model, args, kwargs)
     return TracedTarget(space.energy, space)
 
 
 class NumPyroSpace(Space):
-    """Sample sites in their supports, by NumPyro's bijections."""
+    """Sample sites, with NumPyro's bijections to their supports."""
 
     def __init__(self, model: Callable[..., Any], args: tuple, kwargs: dict[str, Any]):
         self._model, self._args, self._kwargs = model, args, kwargs
@@ -54,10 +56,10 @@ class NumPyroSpace(Space):
         self._observed = any(
             site["type"] == "sample" and site["is_observed"] for site in sites.values()
         )
-        zeros = {name: jnp.zeros(site["free_shape"]) for name, site in latent.items()}
-        # JAX sorts the names of a dict; a list keeps the model's own order.
-        vector, unravel = ravel_pytree([zeros[name] for name in self.names])
-        self.free_sizes = [zeros[name].size for name in self.names]
+        # A list, as JAX sorts the names of a dict: this keeps the model's order.
+        zeros = [jnp.zeros(site["unconstrained_shape"]) for site in latent.values()]
+        vector, unravel = ravel_pytree(zeros)
+        self.unconstrained_sizes = [part.size for part in zeros]
         self._unravel = lambda theta: dict(zip(self.names, unravel(theta), strict=True))
         self.start = np.asarray(vector, dtype=float)
         self.dims = {name: _dims(name, site) for name, site in sites.items()}
@@ -73,43 +75,30 @@ class NumPyroSpace(Space):
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Sample sites in their supports."""
-        values = self._replay(thetas, return_deterministic=False)
+        values = self.map_rows(self._replays[False], thetas)
         return {name: values[name] for name in self.names}
 
     def expand(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         """Sample sites, then deterministic ones."""
-        values = self._replay(thetas, return_deterministic=True)
-        first = {name: values.pop(name) for name in self.names}
-        return first | values
+        values = self.map_rows(self._replays[True], thetas)
+        return {name: values[name] for name in self.names} | values
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Of observed sites."""
+        """Pointwise log likelihoods of the observed sites."""
         from numpyro.infer import log_likelihood
 
         if not self._observed:
             return {}
-        draws = self.constrain(thetas.reshape(-1, self.dim))
-        terms = log_likelihood(self._model, draws, *self._args, **self._kwargs)
-        leading = thetas.shape[:-1]
-        return {
-            name: np.asarray(term).reshape(*leading, *term.shape[1:])
-            for name, term in terms.items()
-        }
 
-    def _replay(
-        self, thetas: np.ndarray, return_deterministic: bool
-    ) -> dict[str, np.ndarray]:
-        replay = self._replays[return_deterministic]
-        values = replay(np.asarray(thetas).reshape(-1, self.dim))
-        leading = thetas.shape[:-1]
-        return {
-            name: value.reshape(*leading, *value.shape[1:])
-            for name, value in values.items()
-        }
+        def terms(rows: np.ndarray) -> dict[str, jax.Array]:
+            draws = self.constrain(rows)
+            return log_likelihood(self._model, draws, *self._args, **self._kwargs)
+
+        return self.map_rows(terms, thetas)
 
     @functools.cached_property
     def _replays(self) -> list[Callable[[np.ndarray], dict[str, np.ndarray]]]:
-        """Without and with what is derived, compiled once each."""
+        """Forward runs without and with deterministic sites, compiled once each."""
         from numpyro.infer.util import constrain_fn
 
         def replay(return_deterministic: bool, theta: Vector) -> dict[str, jax.Array]:
@@ -127,7 +116,7 @@ class NumPyroSpace(Space):
 def _traced_sites(
     model: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The sites of a model with their shapes, by tracing alone: nothing is computed."""
+    """Sites of a model with their shapes, found by tracing without evaluation."""
     from numpyro import handlers
     from numpyro.distributions import biject_to
     from numpyro.infer.initialization import init_to_uniform
@@ -136,22 +125,23 @@ def _traced_sites(
 
     def run() -> None:
         seeded = handlers.seed(model, jax.random.key(0))
-        # Improper priors have no sample; NumPyro's chains begin without one as well.
+        # Not drawn from the prior: an improper one cannot be sampled.
         begun = handlers.substitute(seeded, substitute_fn=init_to_uniform)
         for name, site in handlers.trace(begun).get_trace(*args, **kwargs).items():
             if site["type"] not in ("sample", "deterministic"):
                 continue
             found[name] = {**site, "shape": jnp.shape(site["value"])}
             if site["type"] == "sample" and not site["fn"].support.is_discrete:
-                free = biject_to(site["fn"].support).inverse_shape
-                found[name]["free_shape"] = free(jnp.shape(site["value"]))
+                transform = biject_to(site["fn"].support)
+                shape = transform.inverse_shape(jnp.shape(site["value"]))
+                found[name]["unconstrained_shape"] = shape
 
     jax.eval_shape(run)
     return found
 
 
 def _dims(name: str, site: dict[str, Any]) -> list[str]:
-    """Names of the axes of a site: its plates, then those of an event, as ArviZ's."""
+    """Names of the axes of a site: its plates, else ArviZ's default names."""
     names = [f"{name}_dim_{i}" for i in range(len(site["shape"]))]
     num_event = site["fn"].event_dim if site["type"] == "sample" else 0
     for frame in site.get("cond_indep_stack", ()):

@@ -1,4 +1,4 @@
-"""Models written in PyMC, with its own transforms, dims and coords."""
+"""Turn a PyMC model into a target, with PyMC's own transforms, dims and coords."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc._imports import load_extra
 from vhmc._types import Scalar, Vector
 from vhmc.evaluation.guard import Guarded
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Target
 from vhmc.models.caller import Caller
-from vhmc.models.extras import load
 from vhmc.models.host import HostTarget
 from vhmc.models.traced import TracedTarget
 
@@ -20,23 +20,26 @@ from vhmc.models.traced import TracedTarget
 def from_pymc(
     model: Any = None, *, parallel: Any = None, timeout: float | None = None
 ) -> Target:
-    """Target of a PyMC model; the one of the surrounding `with` unless given.
+    """Target of a PyMC model.
 
-    JAX evaluates the log density if it can trace it, PyTensor's compiled function if
-    not, as with an Op of one's own: `target.route` says which. Draws come back in the
-    model's own space with dims and coords, deterministics recomputed.
+    JAX evaluates the log density if it can trace the model; otherwise, as with a custom
+    Op, PyTensor's compiled function does: `target.route` says which. Draws have the
+    model's variables with dims and coords, and the deterministics.
 
-    parallel, timeout: as in `from_callable`, where PyTensor evaluates.
+    model: by default that of the surrounding `with` block.
+    parallel, timeout: as in `from_callable`; used only where PyTensor evaluates.
     """
-    pymc = load("pymc", "from_pymc", "pymc")
+    pymc = load_extra("pymc", "from_pymc", "pymc")
     model = pymc.modelcontext(model)
     if model.discrete_value_vars:
         names = ", ".join(var.name for var in model.discrete_value_vars)
         raise ValueError(f"parameters {names} are discrete: sum them out of the model")
     if not model.value_vars:
-        raise ValueError("the model has no parameters: no random variable is free")
+        raise ValueError(
+            "the model has no parameters: all random variables are observed"
+        )
     space = PyMCSpace(model)
-    # Tracing an Op may fail in many ways, and says so before anything is evaluated.
+    # Tracing an Op may raise any exception; nothing is evaluated by then.
     energy, obstacle = Guarded(_traced_energy)(model, space)
     if not obstacle:
         return TracedTarget(energy, space)
@@ -48,7 +51,7 @@ def from_pymc(
 
 
 class _Flat:
-    """PyTensor's function of one flat vector; its answer is its own memory."""
+    """PyTensor's function with its gradient copied: PyTensor reuses its memory."""
 
     def __init__(self, function: Callable[[np.ndarray], tuple[Any, Any]]):
         self._function = function
@@ -71,14 +74,14 @@ def _traced_energy(model: Any, space: "PyMCSpace") -> Callable[[Vector], Scalar]
 
 
 class PyMCSpace(Space):
-    """Free random variables in their supports, by PyMC's transforms."""
+    """Unobserved random variables, with PyMC's transforms to their supports."""
 
     def __init__(self, model: Any):
         self._model = model
         point = model.initial_point()
         starts = [np.asarray(point[var.name]) for var in model.value_vars]
-        self._free_shapes = [start.shape for start in starts]
-        self.free_sizes = [start.size for start in starts]
+        self._unconstrained_shapes = [start.shape for start in starts]
+        self.unconstrained_sizes = [start.size for start in starts]
         self._dtypes = [start.dtype for start in starts]
         self.start = np.concatenate([start.ravel() for start in starts]).astype(float)
         self.names = [variable.name for variable in model.free_RVs]
@@ -101,24 +104,24 @@ class PyMCSpace(Space):
         }
 
     def split(self, theta: Any) -> list[Any]:
-        """A free vector as the values of PyMC's own variables."""
+        """Values of PyMC's value variables at an unconstrained vector."""
         parts, begin = [], 0
-        for shape, dtype in zip(self._free_shapes, self._dtypes, strict=True):
+        for shape, dtype in zip(self._unconstrained_shapes, self._dtypes, strict=True):
             end = begin + int(np.prod(shape))
             parts.append(theta[begin:end].reshape(shape).astype(dtype))
             begin = end
         return parts
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Free random variables in their supports."""
+        """Unobserved random variables in their supports."""
         return self._values(thetas, self.names)
 
     def expand(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Free random variables, then deterministics."""
+        """Unobserved random variables, then deterministics."""
         return self._values(thetas, list(self._variables))
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Of observed random variables, element by element."""
+        """Pointwise log likelihoods of the observed random variables."""
         observed = self._model.observed_RVs
         if not observed:
             return {}
@@ -127,34 +130,34 @@ class PyMCSpace(Space):
         def terms() -> list[Any]:
             return self._model.logp(vars=observed, sum=False)
 
-        values = self._run(("log likelihood",), terms, thetas)
-        return dict(zip(names, values, strict=True))
+        return self._run(("log likelihood",), names, terms, thetas)
 
     def _values(self, thetas: np.ndarray, names: list[str]) -> dict[str, np.ndarray]:
         def variables() -> list[Any]:
             return [self._variables[name] for name in names]
 
-        values = self._run(("values", *names), variables, thetas)
-        return dict(zip(names, values, strict=True))
+        return self._run(("values", *names), names, variables, thetas)
 
     def _run(
         self,
         key: tuple[str, ...],
+        names: list[str],
         outputs: Callable[[], list[Any]],
         thetas: np.ndarray,
-    ) -> list[np.ndarray]:
-        """PyTensor's variables at free vectors along the last axis, compiled once."""
+    ) -> dict[str, np.ndarray]:
+        """PyTensor's variables by name; compiled once per key."""
         if key not in self._forward:
             self._forward[key] = _forward(self._model, outputs(), self)
-        rows = self._forward[key](thetas.reshape(-1, self.dim))
-        leading = thetas.shape[:-1]
-        return [np.asarray(row).reshape(*leading, *row.shape[1:]) for row in rows]
+        forward = self._forward[key]
+        return self.map_rows(
+            lambda rows: dict(zip(names, forward(rows), strict=True)), thetas
+        )
 
 
 def _forward(
     model: Any, outputs: list[Any], space: PyMCSpace
 ) -> Callable[[np.ndarray], list[np.ndarray]]:
-    """Variables at rows of free vectors, by JAX or else by PyTensor, row by row."""
+    """Function of rows of vectors, by JAX if it can trace it, else by PyTensor."""
     batch, obstacle = Guarded(_traced_forward)(model, outputs, space)
     if not obstacle:
         return batch

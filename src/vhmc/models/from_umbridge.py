@@ -1,4 +1,4 @@
-"""Simulators behind the UM-Bridge protocol: any language, any machine."""
+"""Turn a simulator behind the UM-Bridge protocol into a target."""
 
 import http.client
 import json
@@ -38,24 +38,24 @@ def from_umbridge(
     workers: int = 1,
     timeout: float | None = None,
 ) -> Target:
-    """Target of a model served by UM-Bridge: its outputs, a prior, and a noise.
+    """Target of a model served by UM-Bridge, with a prior and a noise model.
 
-    One evaluation and one gradient of the server's model count as one call.
+    The server's output and gradient at one point count as one evaluation.
 
     url: of the server, such as http://localhost:4242.
     model_name: of the model on that server.
-    prior: log density of the parameters, a function JAX can trace, or a pair of mean
-        and standard deviation of independent normals; none if the model's output is the
-        log posterior.
+    prior: log density of the parameters as a function that JAX can trace, or a pair of
+        means and standard deviations of independent normals; None if the model's output
+        is the log posterior.
     noise: log density of the data as a function of the model's output, or a pair of the
-        data and the standard deviation of independent normal errors; none if the output
-        is one number, a log density itself.
-    init: parameters to start from; the prior's mean if that is a pair, else zero.
-    names, constraints, differences, step: as in `from_callable`; differences are needed
-        where the server has no gradient.
+        data and the standard deviations of independent normal errors; None if the
+        output is one number, the log density itself.
+    init: initial parameters; by default the prior's means if it is a pair, else zero.
+    names, constraints, differences, step: as in `from_callable`; `differences` is
+        needed if the server has no gradient.
     config: passed to the server with every request.
-    workers: points that the server is asked for at a time.
-    timeout: seconds after which a request is given up.
+    workers: points that are requested at a time.
+    timeout: seconds to wait for one request.
     """
     server = Server(url, model_name, config or {}, timeout)
     dim, num_outputs = sum(server.input_sizes), sum(server.output_sizes)
@@ -90,7 +90,7 @@ def from_umbridge(
 
 
 class Server:
-    """A model on a UM-Bridge server; connections are kept open, one a thread."""
+    """A model on a UM-Bridge server; each thread keeps its own connection open."""
 
     def __init__(
         self, url: str, name: str, config: dict[str, Any], timeout: float | None
@@ -125,18 +125,17 @@ class Server:
             raise ValueError(f"no UM-Bridge server answers at {self._url}") from error
 
     def evaluate(self, point: np.ndarray) -> np.ndarray:
-        """All outputs in a row."""
-        said = self.ask("Evaluate", input=self._inputs(point), config=self._config)
-        return np.concatenate(
-            [np.asarray(part, dtype=float) for part in said["output"]]
-        )
+        """All outputs as one vector."""
+        answer = self.ask("Evaluate", input=self._inputs(point), config=self._config)
+        parts = [np.asarray(part, dtype=float) for part in answer["output"]]
+        return np.concatenate(parts)
 
     def gradient(self, point: np.ndarray, sensitivity: np.ndarray) -> np.ndarray:
-        """Sensitivities of the outputs, pulled back to the parameters."""
+        """Vector-Jacobian product of `sensitivity` and the model's Jacobian."""
         inputs = self._inputs(point)
         ends = np.cumsum(self.output_sizes)[:-1]
         total = np.zeros(len(point))
-        # The protocol asks for one block of outputs and one of inputs at a time.
+        # The protocol takes one block of outputs and one block of inputs at a time.
         for out_block, part in enumerate(np.split(sensitivity, ends)):
             total += np.concatenate(
                 [
@@ -154,7 +153,7 @@ class Server:
         return total
 
     def ask(self, what: str, **fields: Any) -> dict[str, Any]:
-        """One request of the protocol; its errors are raised."""
+        """Send one request of the protocol; raise the errors that it returns."""
         answer = self._request(what, {"name": self._name, **fields})
         if "error" in answer:
             error = answer["error"]
@@ -177,7 +176,7 @@ class Server:
         except (http.client.HTTPException, OSError) as error:
             connection.close()
             del self._local.connection
-            # A server may close a connection that was idle: that is no failure.
+            # A server may close an idle connection: try once more with a new one.
             if is_fresh or isinstance(error, TimeoutError):
                 raise
             return self._request(what, body)
@@ -192,7 +191,7 @@ class Server:
         is_secure = self._address.scheme == "https"
         kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
         connection = kind(self._address.netloc, timeout=self._timeout)
-        # With this object, whichever threads they belong to.
+        # Threads may outlive this object; their connections must not.
         weakref.finalize(self, connection.close)
         return connection
 
@@ -202,7 +201,7 @@ class Server:
 
 
 class _Posterior:
-    """Log prior plus log noise at the model's output, and the gradient."""
+    """Log prior plus log density of the data given the output, and the gradient."""
 
     def __init__(
         self,
@@ -226,9 +225,9 @@ class _Posterior:
 
 
 def _density(density: Density | None, size: int, name: str) -> ValueAndGrad:
-    """A log density with its gradient, from a function or from a mean and an sd."""
+    """A log density with its gradient, of a function or of means and sds."""
     if density is None:
-        # The output is a log density itself; a prior that is not there adds nothing.
+        # Without noise the output is the log density; without a prior it adds zero.
         slope = 1.0 if name == "noise" else 0.0
         return lambda value: (slope * np.sum(value), np.full(size, slope))
     if callable(density):

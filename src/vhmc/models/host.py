@@ -1,4 +1,4 @@
-"""Models that run on the host: any language, any machine, nothing traced."""
+"""Targets of models that run outside JAX, in any language and on any machine."""
 
 import functools
 from collections.abc import Callable
@@ -12,13 +12,17 @@ from vhmc.evaluation.target import Answers, Target
 
 
 class HostTarget(Target):
-    """A target evaluated outside of JAX.
+    """A target evaluated outside JAX.
 
-    ask: log densities on the free vectors, Jacobians included, and their gradients.
+    ask: function of unconstrained vectors of shape (n, dim) that returns their log
+        densities, Jacobians included, and gradients; `Caller` makes one of a function
+        of a single vector.
+    parameters: the layout of the unconstrained vector.
     route: how the model is evaluated, in a few words.
-    price: calls of the model for one point.
-    noise_step: width of the differences that gradients come from, if they do.
-    is_serial: whether points are answered one after the other.
+    price: evaluations for the value and the gradient at one point.
+    noise_step: relative step of the finite differences behind the gradients; zero if
+        the gradients are exact.
+    is_serial: whether the points of a batch are evaluated one after the other.
     """
 
     def __init__(
@@ -39,12 +43,12 @@ class HostTarget(Target):
         return self._ask(thetas)
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Second derivatives by central differences of gradients: 2 `dim` points.
+        """Second derivatives by central differences of gradients at 2 `dim` points.
 
-        Not a number where one of them has no gradient.
+        NaN where a gradient is missing.
         """
-        # The cube root balances rounding against the change of the curvature; where
-        # gradients are differences themselves, their noise asks for more.
+        # The cube root balances rounding against truncation; gradients that are finite
+        # differences themselves are noisier and need a wider step.
         width = max(np.cbrt(np.finfo(float).eps), np.sqrt(self._noise_step))
         widths = width * np.maximum(1.0, np.abs(theta))
         steps = np.diag(widths)
@@ -55,12 +59,12 @@ class HostTarget(Target):
 
     @property
     def hessian_price(self) -> int:
-        """Two points a dimension."""
+        """Two points per dimension."""
         return 2 * self.dim
 
     @functools.cached_property
     def potential(self) -> Potential:
-        """The true energy through a host call that gives value and gradient at once."""
+        """The true energy by a host callback, which returns value and gradient."""
         shapes = (
             jax.ShapeDtypeStruct((), float),
             jax.ShapeDtypeStruct((self.dim,), float),

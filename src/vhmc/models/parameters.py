@@ -1,4 +1,4 @@
-"""Names, shapes and constraints on one side, a flat free vector on the other."""
+"""A `Space` built from initial values and the constraints of this package."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -17,15 +17,19 @@ from vhmc.numerics.constraints import AbstractConstraint, real
 
 
 class Parameters(Space):
-    """Parameters with constraints of our own, in any pytree.
+    """Parameters in a pytree, with the constraints of `vhmc.numerics.constraints`.
 
-    A nested parameter is named by its path, `prior.scale`; a bare array is `theta`.
+    A nested parameter is named by its path, such as `prior.scale`; a bare array is
+    named `theta`.
+
+    init: initial values; their structure and shapes define the parameters.
+    constraints: by name; parameters without one are real.
     """
 
     def __init__(self, init: Any, constraints: Mapping[str, AbstractConstraint]):
         paths, tree = jax.tree_util.tree_flatten_with_path(init, is_leaf=_is_list)
         self._tree: Any = tree
-        # JAX sorts the keys of a dict; people expect them as they wrote them.
+        # JAX sorts the keys of a dict; users expect the order in which they wrote them.
         written = list(init) if isinstance(init, dict) else []
         self._order = sorted(
             range(len(paths)),
@@ -40,23 +44,23 @@ class Parameters(Space):
         self._constraints = [constraints.get(name, real) for name in self.names]
         values = self._as_arrays([value for _, value in paths])
         self.shapes = dict(zip(self.names, (v.shape for v in values), strict=True))
-        free = self._to_free(values)
-        vector, self._unravel = ravel_pytree(free)
-        self.free_sizes = [part.size for part in free]
+        unconstrained = self._to_unconstrained(values)
+        vector, self._unravel = ravel_pytree(unconstrained)
+        self.unconstrained_sizes = [part.size for part in unconstrained]
         self.start = np.asarray(vector)
         if not self.dim:
             raise ValueError("init has no parameters")
         self.dims, self.coords = {}, {}
 
     def unflatten(self, theta: Vector) -> tuple[Any, Scalar]:
-        """The user's parameters at `theta`, and the log-Jacobian of getting there."""
+        """The user's parameters at `theta`, and the log-Jacobian of the transform."""
         parts = zip(self._constraints, self._unravel(theta), strict=True)
         log_jacobians = [constraint.log_jacobian(part) for constraint, part in parts]
         values = self._constrained_leaves(theta)
         return self._rebuild(values), jnp.sum(jnp.stack(log_jacobians))
 
     def flatten(self, init: Any) -> np.ndarray:
-        """Check values in the user's space and turn them into a free vector."""
+        """Unconstrained vector of values in the user's space, which are checked."""
         leaves, tree = jax.tree_util.tree_flatten(init, is_leaf=_is_list)
         if tree != self._tree:
             raise ValueError(f"start must hold just {', '.join(self.names)}")
@@ -67,26 +71,23 @@ class Parameters(Space):
                     f"start of {name} must have shape {self.shapes[name]}, "
                     f"got {value.shape}"
                 )
-        return np.asarray(ravel_pytree(self._to_free(values))[0])
+        return np.asarray(ravel_pytree(self._to_unconstrained(values))[0])
 
     def flat_values(self, theta: Vector) -> Float[Array, " n"]:
-        """All values in the user's space in a row, as they were written."""
+        """All values in the user's space as one vector, in the order of `names`."""
         return jnp.concatenate([jnp.ravel(v) for v in self._constrained_leaves(theta)])
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Named values in the user's space, for vectors along the last axis."""
-        values = self._constrain_rows(np.asarray(thetas).reshape(-1, self.dim))
-        return {
-            name: value.reshape(thetas.shape[:-1] + self.shapes[name])
-            for name, value in zip(self.names, values, strict=True)
-        }
+        """Parameters in the user's space, by name."""
+        return self.map_rows(self._constrain_rows, thetas)
 
     @functools.cached_property
-    def _constrain_rows(self) -> Callable[[np.ndarray], list[np.ndarray]]:
-        return batched(self._constrained_leaves)
+    def _constrain_rows(self) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        leaves = batched(self._constrained_leaves)
+        return lambda rows: dict(zip(self.names, leaves(rows), strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compiled programs stay where they are: a worker makes its own.
+        # A compiled program cannot be pickled: a worker compiles its own.
         kept = self.__dict__.items()
         return {name: value for name, value in kept if name != "_constrain_rows"}
 
@@ -126,8 +127,8 @@ class Parameters(Space):
             message = "parameters must be real numbers or arrays of them"
             raise ValueError(message) from error
 
-    def _to_free(self, values: list[jax.Array]) -> list[jax.Array]:
-        free = []
+    def _to_unconstrained(self, values: list[jax.Array]) -> list[jax.Array]:
+        unconstrained = []
         for name, constraint, value in zip(
             self.names, self._constraints, values, strict=True
         ):
@@ -135,12 +136,12 @@ class Parameters(Space):
                 raise ValueError(
                     f"start of {name} must be {constraint.description}, got {value}"
                 )
-            free.append(constraint.unconstrain(value))
-        return free
+            unconstrained.append(constraint.unconstrain(value))
+        return unconstrained
 
 
 def _is_list(node: Any) -> bool:
-    """People write a vector as a list; to JAX that would be a parameter an entry."""
+    """Whether it is a vector written as a list, not a list of parameters as in JAX."""
     return isinstance(node, list) and all(
         isinstance(entry, int | float) or _is_list(entry) for entry in node
     )

@@ -1,4 +1,4 @@
-"""Models that JAX can trace: batches, exact Hessians, and a potential for kernels."""
+"""Targets of models that JAX can trace: batched evaluation and exact Hessians."""
 
 import hashlib
 import re
@@ -16,16 +16,17 @@ from vhmc.models.batches import batched
 
 
 class TracedTarget(Target):
-    """A target whose density JAX differentiates.
+    """A target whose log density JAX differentiates.
 
-    energy: minus the log density on the free vector, Jacobians included.
+    energy: minus the log density of an unconstrained vector, Jacobians included. As an
+        attribute it is not counted: a loop inside JAX uses it and then calls `charge`.
+    parameters: the layout of the unconstrained vector.
     """
 
     route = "traced by JAX"
 
     def __init__(self, energy: Potential, parameters: Space):
         super().__init__(parameters)
-        # Not counted: for loops inside JAX, whose owner then calls `charge`.
         self.energy = energy
         self._batched = batched(jax.value_and_grad(energy))
         self._hessian = jax.jit(jax.hessian(energy))
@@ -36,37 +37,37 @@ class TracedTarget(Target):
         return Answers(-energy, -grad, [""] * len(thetas))
 
     def fingerprint(self) -> str:
-        """Digest of the traced program and of the data in it."""
+        """Digest of the traced program and the data in it; empty with callbacks."""
         traced = jax.make_jaxpr(self.energy)(self.start)
         program = re.sub(r"0x[0-9a-f]+", "", str(traced.jaxpr))
         if "callback" in program:
-            return ""  # what happens on the host is not in the program
+            return ""  # the program does not show what the host computes
         digest = hashlib.sha256(f"{jax.__version__} {program}".encode())
         for constant in traced.consts:
             digest.update(np.ascontiguousarray(constant).tobytes())
         return digest.hexdigest()
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Second derivatives by autodiff, counted as `dim` calls."""
+        """Second derivatives by autodiff, counted as `dim` evaluations."""
         self._counter.add(self.dim)
         return np.asarray(self._hessian(theta))
 
     @property
     def hessian_price(self) -> int:
-        """As many calls as dimensions."""
+        """One evaluation per dimension."""
         return self.dim
 
     @property
     def potential(self) -> Potential:
-        """The true energy; traced calls are counted as they run."""
+        """The true energy; evaluations are counted when the traced program runs."""
         return self._potential
 
 
 def _counted(energy: Potential, counter: Counter) -> Potential:
-    """Count each point at which the traced energy or its gradient is computed."""
+    """Count the points at which the traced energy or its gradient is computed."""
 
     def ticker(size: int) -> Callable[[Vector], Vector]:
-        """Let `theta` pass and count `size` calls: one host call for a whole batch."""
+        """Identity that counts `size` evaluations, by one host call per batch."""
 
         @custom_vmap
         def tick(theta):

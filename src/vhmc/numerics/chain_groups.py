@@ -5,6 +5,7 @@ the chains take 0.45 to 0.8 of the time on two cores, and no more than one on on
 four groups were slower, as their products become those of vectors.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from vhmc._cores import num_cores
 from vhmc._types import PRNGKey
 
 GROUPS = 2
@@ -41,3 +41,10 @@ def _done(program: Callable[..., Any], group: tuple[Any, ...]) -> Any:
 def num_groups(num_chains: int) -> int:
     """Groups of equal size, of which there is one program."""
     return GROUPS if num_chains % GROUPS == 0 and num_chains >= 2 * GROUPS else 1
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -16,19 +16,19 @@ from vhmc._types import Scalar
 
 
 class AbstractConstraint(abc.ABC):
-    """A support and the bijection from an unconstrained array on to it."""
+    """A support, and the bijection from an unconstrained array onto it."""
 
     @property
     @abc.abstractmethod
     def description(self) -> str:
-        """The support in words, for messages."""
+        """The support in words, for error messages."""
 
     @abc.abstractmethod
     def contains(self, value: Array) -> Array:
         """Whether a value lies inside the support."""
 
     @abc.abstractmethod
-    def constrain(self, free: Array) -> Array:
+    def constrain(self, unconstrained: Array) -> Array:
         """From the unconstrained array to the support."""
 
     @abc.abstractmethod
@@ -36,7 +36,7 @@ class AbstractConstraint(abc.ABC):
         """Inverse of `constrain`."""
 
     @abc.abstractmethod
-    def log_jacobian(self, free: Array) -> Scalar:
+    def log_jacobian(self, unconstrained: Array) -> Scalar:
         """Log of the absolute Jacobian determinant of `constrain`."""
 
 
@@ -46,19 +46,19 @@ class Real(AbstractConstraint):
     description = "finite"
 
     def contains(self, value: Array) -> Array:
-        """Finite everywhere."""
+        """Whether all entries are finite."""
         return jnp.all(jnp.isfinite(value))
 
-    def constrain(self, free: Array) -> Array:
-        """Leave as it is."""
-        return free
+    def constrain(self, unconstrained: Array) -> Array:
+        """Identity."""
+        return unconstrained
 
     def unconstrain(self, value: Array) -> Array:
-        """Leave as it is."""
+        """Identity."""
         return value
 
-    def log_jacobian(self, free: Array) -> Scalar:
-        """Zero."""
+    def log_jacobian(self, unconstrained: Array) -> Scalar:
+        """Zero: the map is the identity."""
         return jnp.zeros(())
 
 
@@ -68,20 +68,20 @@ class Positive(AbstractConstraint):
     description = "positive"
 
     def contains(self, value: Array) -> Array:
-        """Finite and above zero everywhere."""
+        """Whether all entries are positive and finite."""
         return jnp.all((value > 0) & jnp.isfinite(value))
 
-    def constrain(self, free: Array) -> Array:
+    def constrain(self, unconstrained: Array) -> Array:
         """Exponential."""
-        return jnp.exp(free)
+        return jnp.exp(unconstrained)
 
     def unconstrain(self, value: Array) -> Array:
         """Logarithm."""
         return jnp.log(value)
 
-    def log_jacobian(self, free: Array) -> Scalar:
-        """Sum of the exponents."""
-        return jnp.sum(free)
+    def log_jacobian(self, unconstrained: Array) -> Scalar:
+        """Sum of the unconstrained entries."""
+        return jnp.sum(unconstrained)
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ class Interval(AbstractConstraint):
         return f"strictly between {self.lower:g} and {self.upper:g}"
 
     def contains(self, value: Array) -> Array:
-        """Strictly inside everywhere."""
+        """Whether all entries are strictly inside."""
         return jnp.all((value > self.lower) & (value < self.upper))
 
-    def constrain(self, free: Array) -> Array:
+    def constrain(self, unconstrained: Array) -> Array:
         """Scaled logistic function."""
-        return self.lower + (self.upper - self.lower) * jax.nn.sigmoid(free)
+        return self.lower + (self.upper - self.lower) * jax.nn.sigmoid(unconstrained)
 
     def unconstrain(self, value: Array) -> Array:
-        """Logit of the share of the interval."""
+        """Logit of the position within the interval."""
         return jnp.log(value - self.lower) - jnp.log(self.upper - value)
 
-    def log_jacobian(self, free: Array) -> Scalar:
-        """Sum of the logs of the scaled logistic slopes."""
-        slopes = jax.nn.log_sigmoid(free) + jax.nn.log_sigmoid(-free)
+    def log_jacobian(self, unconstrained: Array) -> Scalar:
+        """Sum of the log derivatives of the scaled logistic function."""
+        slopes = jax.nn.log_sigmoid(unconstrained) + jax.nn.log_sigmoid(-unconstrained)
         return jnp.sum(slopes + jnp.log(self.upper - self.lower))
 
 
@@ -130,69 +130,72 @@ class Ordered(AbstractConstraint):
     description = "strictly increasing along its last axis"
 
     def contains(self, value: Array) -> Array:
-        """Finite with positive gaps."""
+        """Whether entries are finite and strictly increasing."""
         if value.ndim == 0:
             return jnp.array(False)
         return jnp.all(jnp.diff(value) > 0) & jnp.all(jnp.isfinite(value))
 
-    def constrain(self, free: Array) -> Array:
+    def constrain(self, unconstrained: Array) -> Array:
         """Cumulative sum of positive gaps."""
-        gaps = jnp.exp(free[..., 1:])
-        return jnp.cumsum(jnp.concatenate([free[..., :1], gaps], axis=-1), axis=-1)
+        gaps = jnp.exp(unconstrained[..., 1:])
+        return jnp.cumsum(
+            jnp.concatenate([unconstrained[..., :1], gaps], axis=-1), axis=-1
+        )
 
     def unconstrain(self, value: Array) -> Array:
         """First value and the logs of the gaps."""
         gaps = jnp.log(jnp.diff(value))
         return jnp.concatenate([value[..., :1], gaps], axis=-1)
 
-    def log_jacobian(self, free: Array) -> Scalar:
+    def log_jacobian(self, unconstrained: Array) -> Scalar:
         """Sum of the log gaps."""
-        return jnp.sum(free[..., 1:])
+        return jnp.sum(unconstrained[..., 1:])
 
 
 class Simplex(AbstractConstraint):
-    r"""Positive with unit sum along the last axis, by breaking a stick.
+    r"""Positive with unit sum along the last axis, by stick breaking.
 
-    The break $k$ of $n$ takes the share $1 / (1 + e^{-(x_k - \log(n - k))})$ of what is
-    left, so zero maps to equal parts. One number fewer comes in than goes out.
+    For $n$ entries, break $k$ takes the fraction $1 / (1 + e^{-(x_k - \log(n - k))})$
+    of the remaining stick, so zero maps to equal parts. The unconstrained array has
+    one entry fewer along its last axis.
     """
 
     description = "two or more positive numbers with a sum of 1 along its last axis"
 
     def contains(self, value: Array) -> Array:
-        """Positive, and of unit sum to rounding."""
+        """Whether entries are positive and sum to 1 within 1e-6."""
         if value.ndim == 0 or value.shape[-1] < 2:
             return jnp.array(False)
         is_unit = jnp.abs(jnp.sum(value, axis=-1) - 1) < 1e-6
         return jnp.all(value > 0) & jnp.all(is_unit)
 
-    def constrain(self, free: Array) -> Array:
-        """Shares of the stick, the last piece being what is left."""
-        log_share, log_left = self._log_breaks(free)
+    def constrain(self, unconstrained: Array) -> Array:
+        """Pieces of the stick; the last is the remainder."""
+        log_fraction, log_left = self._log_breaks(unconstrained)
         return jnp.exp(
-            jnp.concatenate([log_share + log_left[..., :-1], log_left[..., -1:]], -1)
+            jnp.concatenate([log_fraction + log_left[..., :-1], log_left[..., -1:]], -1)
         )
 
     def unconstrain(self, value: Array) -> Array:
-        """Logits of the shares."""
+        """Logits of the fractions, shifted so that equal parts map to zero."""
         left = jnp.cumsum(value[..., ::-1], axis=-1)[..., ::-1]
         logits = jnp.log(value[..., :-1]) - jnp.log(left[..., 1:])
         return logits + self._shift(logits)
 
-    def log_jacobian(self, free: Array) -> Scalar:
-        """Sum of the logs of the slopes, each scaled by the stick left."""
-        log_share, log_left = self._log_breaks(free)
+    def log_jacobian(self, unconstrained: Array) -> Scalar:
+        """Sum over breaks: log logistic derivative plus log of the remaining stick."""
+        log_fraction, log_left = self._log_breaks(unconstrained)
         log_rest = jnp.diff(log_left)
-        return jnp.sum(log_share + log_rest + log_left[..., :-1])
+        return jnp.sum(log_fraction + log_rest + log_left[..., :-1])
 
-    def _log_breaks(self, free: Array) -> tuple[Array, Array]:
-        logits = free - self._shift(free)
+    def _log_breaks(self, unconstrained: Array) -> tuple[Array, Array]:
+        logits = unconstrained - self._shift(unconstrained)
         log_rest = jnp.cumsum(jax.nn.log_sigmoid(-logits), axis=-1)
         log_left = jnp.concatenate([jnp.zeros_like(log_rest[..., :1]), log_rest], -1)
         return jax.nn.log_sigmoid(logits), log_left
 
-    def _shift(self, free: Array) -> Array:
-        return jnp.log(jnp.arange(free.shape[-1], 0, -1, dtype=float))
+    def _shift(self, unconstrained: Array) -> Array:
+        return jnp.log(jnp.arange(unconstrained.shape[-1], 0, -1, dtype=float))
 
 
 real = Real()

@@ -9,7 +9,10 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vhmc import _arviz
+from vhmc._imports import load_arviz
+
+FEWEST_DRAWS = 4
+"""Draws of a chain below which it cannot be split and compared."""
 
 
 def geyer_ess(draws: ArrayLike) -> np.ndarray:
@@ -53,8 +56,25 @@ def split_rhat(draws: ArrayLike) -> np.ndarray:
     return _by_parameter("rhat", draws, method="rank")
 
 
+def worst_ess(draws: np.ndarray) -> float:
+    """Bulk ESS of the worst coordinate of draws, shape (chain, draw, dim).
+
+    Zero for chains too short to be judged and for a coordinate that does not move.
+    """
+    if draws.shape[1] < FEWEST_DRAWS:
+        return 0.0
+    return float(np.nan_to_num(np.min(bulk_ess(draws))))
+
+
+def worst_rhat(draws: np.ndarray) -> float:
+    """Split R-hat of the worst coordinate; infinite for chains too short."""
+    if draws.shape[1] < FEWEST_DRAWS:
+        return np.inf
+    return float(np.max(split_rhat(draws)))
+
+
 def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
-    az = _arviz.load()
+    az = load_arviz()
     chains = np.asarray(draws, dtype=float)
     if len(chains) == 1:  # ArviZ compares chains, and splits each in two anyway
         half = chains.shape[1] // 2

@@ -1,8 +1,8 @@
-"""Importance weights: how well draws of one density serve another."""
+"""Importance weights: their tails, their efficiency, the acceptance they imply."""
 
 import numpy as np
 
-from vhmc import _arviz
+from vhmc._imports import load_arviz
 
 FEWEST = 25
 """Weights below which no tail can be fitted."""
@@ -12,7 +12,7 @@ def pareto_smooth(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
     """Pareto-smoothed log weights and the shape of their tail, by either ArviZ."""
     if len(log_ratios) < FEWEST or np.ptp(log_ratios) == 0:
         return log_ratios, np.inf
-    arviz = _arviz.load()
+    arviz = load_arviz()
     if hasattr(arviz, "psislw"):
         log_weights, tail = arviz.psislw(log_ratios)
     else:
@@ -23,24 +23,18 @@ def pareto_smooth(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
     return np.asarray(log_weights), float(tail)
 
 
-def normalised(log_weights: np.ndarray) -> np.ndarray:
-    """Weights that add up to one."""
-    weights = np.exp(log_weights - np.max(log_weights))
-    return weights / weights.sum()
+def efficiency(log_weights: np.ndarray, probability: np.ndarray) -> float:
+    r"""Importance efficiency $E[w]^2 / E[w^2]$.
 
-
-def efficiency(log_weights: np.ndarray, share: np.ndarray) -> float:
-    r"""Share of the draws that count, $E[w]^2 / E[w^2]$.
-
-    share: probabilities under which the draws represent their density.
+    probability: of the draws, under which they represent their density.
     """
     weights = np.exp(log_weights - np.max(log_weights))
-    return float((share @ weights) ** 2 / (share @ weights**2))
+    return float((probability @ weights) ** 2 / (probability @ weights**2))
 
 
-def delayed_acceptance(log_weights: np.ndarray, share: np.ndarray) -> float:
+def independent_acceptance(log_weights: np.ndarray, probability: np.ndarray) -> float:
     r"""Mean of $\min(1, w_j / w_i)$ over pairs: acceptance of independent proposals."""
     known = np.isfinite(log_weights)
-    finite, part = log_weights[known], share[known]
+    finite, part = log_weights[known], probability[known]
     gain = finite[None, :] - finite[:, None]
     return float(part @ np.exp(np.minimum(gain, 0.0)) @ part)

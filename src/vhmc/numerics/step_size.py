@@ -1,6 +1,6 @@
 r"""The step size that gives a wanted acceptance, found by a short initial run.
 
-The run is on a surrogate or a Gaussian, so it costs no call of the model.
+The run is on a surrogate or a Gaussian, so it costs no evaluation.
 """
 
 from typing import NamedTuple

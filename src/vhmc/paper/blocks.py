@@ -23,8 +23,8 @@ from vhmc.numerics.hmc import HMC
 from vhmc.paper.potentials import Blend, Surrogate
 from vhmc.paper.schedule import Schedule
 from vhmc.paper.vhmc import RIDGE_SHARE, VHMC
-from vhmc.surrogate import network_fit as residual_fit
-from vhmc.surrogate.network_fit import Nodes
+from vhmc.surrogate.network import Nodes
+from vhmc.surrogate.network_fit import solve_with
 
 CHUNK = 16
 """Proposals in one compiled loop."""
@@ -116,7 +116,7 @@ def train_in_blocks(
         more_gram, more_moment = nodes.normal_terms(new[known], grad[known])
         gram += more_gram
         moment += more_moment
-        weights = residual_fit.solve_with((gram, moment), ridge)
+        weights = solve_with((gram, moment), ridge)
         surrogate = Surrogate(basis, jnp.asarray(weights))
         seconds["solving"] += time.perf_counter() - began
     theta_rows = np.concatenate(thetas) if thetas else np.zeros((0, target.dim))

@@ -20,8 +20,8 @@ class Laplace(NamedTuple):
 
     guide: the Gaussian potential.
     energy: true energy at the mode.
-    num_search: calls of the model spent on the mode.
-    num_hessian: calls of the model spent on the curvature.
+    num_search: evaluations spent on the mode.
+    num_hessian: evaluations spent on the curvature.
     warnings: sentences for the user; empty if all went well.
     """
 

@@ -21,7 +21,7 @@ from vhmc.paper.laplace_guide import laplace
 from vhmc.paper.training import Trained, train
 from vhmc.paper.vhmc import VHMC
 from vhmc.sampler.posterior import Posterior
-from vhmc.surrogate.log_density import LogDensity
+from vhmc.surrogate.surrogate import LogDensity
 
 TUNING_CHAINS = 16
 LEAST_ACCEPTANCE = 0.01

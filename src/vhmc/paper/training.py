@@ -47,7 +47,7 @@ def train(
 ) -> list[Trained]:
     """Train replicas, independent runs in one batch, for `method.num_train` iterations.
 
-    One call of the model for each accepted proposal. Ends early once all are stuck.
+    One evaluation for each accepted proposal. Ends early once all are stuck.
     """
     arrays, settings = eqx.partition(method, eqx.is_array)
     shape = method.num_train, len(keys)

@@ -146,7 +146,7 @@ class VHMC(eqx.Module):
         return Blend(state.surrogate, state.guide, mu)
 
     def propose(self, key: PRNGKey, state: VHMCState) -> tuple[VHMCState, HMCInfo]:
-        """Move the chain on $V_t$; costs no call of the model."""
+        """Move the chain on $V_t$; costs no evaluation."""
         potential = self.potential(state)
         step_key = jax.random.fold_in(key, state.num_proposals)
         chain = state.kernel.init(state.theta[None], potential)

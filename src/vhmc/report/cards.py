@@ -25,6 +25,6 @@ def posterior_card(posterior: Any) -> str:
     card = "" if verdict is None else verdict_card(verdict.status, verdict.reasons)
     table = posterior.summary().to_html(float_format="{:.4g}".format, max_rows=20)
     return (
-        f"{card}<p>{chains} chains of {draws} draws, {posterior.num_evaluations} calls "
-        f"of the model ({html.escape(costs)})</p>{table}"
+        f"{card}<p>{chains} chains of {draws} draws, {posterior.num_evaluations} "
+        f"evaluations ({html.escape(costs)})</p>{table}"
     )

@@ -95,7 +95,7 @@ class Terminal(Display):
         from rich.live import Live
 
         self._status: Status | None = None
-        # Drawn by a thread of its own: a call of the model may take minutes.
+        # Drawn by a thread of its own: a evaluation may take minutes.
         self._live = Live(
             console=Console(stderr=True),
             get_renderable=self._picture,
@@ -175,7 +175,7 @@ def as_html(status: Status, warnings: list[str]) -> str:
     rows = "".join(f"<div>{html.escape(line)}</div>" for line in lines if line)
     return (
         f'<progress value="{status.spent}" max="{status.budget}" '
-        f'style="width: 24em" aria-label="calls of the model"></progress>{rows}'
+        f'style="width: 24em" aria-label="evaluations"></progress>{rows}'
     )
 
 

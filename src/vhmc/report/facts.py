@@ -1,6 +1,9 @@
 """All that the page of a run shows, as arrays and plain words that a file can hold."""
 
+import contextlib
+import importlib.metadata
 import json
+import platform
 import zipfile
 import zlib
 from collections import Counter
@@ -12,9 +15,19 @@ import numpy as np
 
 from vhmc.numerics.effective_size import bulk_ess, split_rhat
 from vhmc.numerics.hmc import energies_and_grads
-from vhmc.report.versions import versions
 
-KIND = "vhmc run 1"
+KIND = "vhmc run 2"
+VERSIONED = (
+    "vhmc",
+    "jax",
+    "jaxlib",
+    "equinox",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "arviz",
+    "blackjax",
+)
 
 
 class Facts(NamedTuple):
@@ -25,9 +38,9 @@ class Facts(NamedTuple):
     doubts: how far the checks put mean or sd off, in posterior sd; NaN if not known.
     means, errors: best estimates of the means, and their standard errors.
     ess, rhat: by name.
-    guessed, true: whitened gradients of surrogate and model at checked draws.
+    predicted, true: gradients of surrogate and model at checked draws, in posterior sd.
     log_weights: of the checked draws, the surrogate's energy less the true one.
-    history: of the rounds: calls so far, score error, true acceptance.
+    history: of the rounds: evaluations so far, score error, true acceptance.
     words: what is text or a single number: verdict, costs, settings, versions.
     """
 
@@ -38,7 +51,7 @@ class Facts(NamedTuple):
     errors: np.ndarray
     ess: np.ndarray
     rhat: np.ndarray
-    guessed: np.ndarray
+    predicted: np.ndarray
     true: np.ndarray
     log_weights: np.ndarray
     history: np.ndarray
@@ -46,7 +59,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(posterior: Any) -> Facts:
-    """Gather what the page shows; no call of the model is made."""
+    """Gather what the page shows; no evaluation is made."""
     draws = posterior.draws
     leading = posterior.unconstrained.shape[:2]
     labels = posterior.parameters.labels
@@ -56,21 +69,21 @@ def facts_of(posterior: Any) -> Facts:
     if checked is None:
         unknown = np.full(len(names), np.nan)
         means, errors = values.mean(axis=(0, 1)), unknown
-        guessed = true = np.zeros((0, posterior.unconstrained.shape[-1]))
+        predicted = true = np.zeros((0, posterior.unconstrained.shape[-1]))
         log_weights = np.zeros(0)
     else:
         estimate = posterior.expect(lambda some: _flat(some, _leading(some)))
         means, errors = estimate.value, estimate.error
-        guessed, true, log_weights = _checks(posterior)
+        predicted, true, log_weights = _checks(posterior)
     return Facts(
         names=names,
         values=values,
         doubts=_doubts(posterior, draws),
         means=means,
         errors=errors,
-        ess=np.minimum(bulk_ess(values), posterior.most_effective),
+        ess=np.minimum(bulk_ess(values), posterior.max_ess),
         rhat=split_rhat(values),
-        guessed=guessed,
+        predicted=predicted,
         true=true,
         log_weights=log_weights,
         history=np.array(posterior.history, dtype=float).reshape(-1, 3),
@@ -116,13 +129,14 @@ def _doubts(posterior: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
     """By name; what a model derives from its parameters was not looked at."""
     known: dict[str, np.ndarray] = {}
     if posterior.check is not None:
-        shifts = np.maximum(
-            np.abs(posterior.check.mean_shifts), np.abs(posterior.check.sd_shifts)
+        check = posterior.check
+        errors = np.maximum(
+            np.abs(check.weighted_mean_errors), np.abs(check.weighted_sd_errors)
         )
         constrained = posterior.parameters.constrain(posterior.unconstrained[:1, :1])
         begin = 0
         for name, value in constrained.items():
-            known[name] = shifts[begin : begin + value.size]
+            known[name] = errors[begin : begin + value.size]
             begin += value.size
     sizes = {name: int(np.prod(v.shape[2:], dtype=int)) for name, v in draws.items()}
     parts = [known.get(name, np.full(size, np.nan)) for name, size in sizes.items()]
@@ -134,26 +148,20 @@ def _checks(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     check = posterior.check
     known = np.isfinite(check.energy)
     thetas = jnp.asarray(check.theta[known])
-    energies, guessed = energies_and_grads(posterior.surrogate.potential, thetas)
-    scale = posterior.free.reshape(-1, posterior.free.shape[-1]).std(axis=0)
+    energies, predicted = energies_and_grads(posterior.surrogate.potential, thetas)
+    scale = posterior.uncorrected.std(axis=(0, 1))
     log_weights = np.asarray(energies) - check.energy[known]
     if len(log_weights):
         log_weights = log_weights - np.median(log_weights)
-    return np.asarray(guessed) * scale, check.grad[known] * scale, log_weights
+    return np.asarray(predicted) * scale, check.grad[known] * scale, log_weights
 
 
 def _words(posterior: Any) -> dict[str, Any]:
     verdict = posterior.verdict
-    statistics = {} if verdict is None else verdict.statistics
     return {
         "status": "" if verdict is None else verdict.status,
         "reasons": list(posterior.warnings),
-        "statistics": {
-            name: float(value)
-            for name, value in statistics.items()
-            if isinstance(value, float | int)
-        },
-        "worst": str(statistics.get("worst_parameter", "")),
+        "statistics": {} if verdict is None else verdict.numbers(),
         "correction": posterior.correction,
         "costs": posterior.costs,
         "seconds": posterior.seconds,
@@ -161,3 +169,12 @@ def _words(posterior: Any) -> dict[str, Any]:
         "settings": posterior.settings,
         "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on, if installed."""
+    found = {"python": platform.python_version()}
+    for name in VERSIONED:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found

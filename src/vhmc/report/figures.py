@@ -164,12 +164,12 @@ def pairs(names: list[str], values: np.ndarray, most: int = 600) -> Picture:
 
 
 @rc_context(STYLE)
-def gradients(guessed: np.ndarray, true: np.ndarray, most: int = 3000) -> Picture:
+def gradients(predicted: np.ndarray, true: np.ndarray, most: int = 3000) -> Picture:
     """The surrogate's gradients against the true ones, all parameters together."""
     figure = _figure(3.6, 3.2)
     axis = figure.subplots()
-    step = max(1, guessed.size // most)
-    x, y = true.ravel()[::step], guessed.ravel()[::step]
+    step = max(1, predicted.size // most)
+    x, y = true.ravel()[::step], predicted.ravel()[::step]
     axis.plot(x, y, ".", color=BLUE, markersize=2.5, alpha=0.5)
     ends = np.quantile(true, (0.0, 1.0))
     axis.plot(ends, ends, color=ORANGE, linewidth=1)
@@ -191,14 +191,14 @@ def weights(log_weights: np.ndarray) -> Picture:
 
 @rc_context(STYLE)
 def course(
-    calls: np.ndarray, values: np.ndarray, label: str, *, is_share: bool
+    spent: np.ndarray, values: np.ndarray, label: str, *, is_rate: bool
 ) -> Picture:
-    """A number over the calls of the run: a share, or one that falls by orders."""
+    """A number over the evaluations of the run: a rate, or one that falls by orders."""
     figure = _figure(3.6, 2.4)
     axis = figure.subplots()
-    axis.plot(calls, values, ".-", color=GREEN if is_share else BLUE, linewidth=1)
-    axis.set(xlabel="calls of the model", ylabel=label)
-    if is_share:
+    axis.plot(spent, values, ".-", color=GREEN if is_rate else BLUE, linewidth=1)
+    axis.set(xlabel="evaluations", ylabel=label)
+    if is_rate:
         axis.set_ylim(0, 1.03)
     else:
         axis.set_yscale("log")

@@ -65,23 +65,18 @@ def write_page(facts: Facts, path: str | Path) -> Path:
 
 def render(facts: Facts) -> str:
     """The page as text; whatever comes from the user stays text in it."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("vhmc.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
     words = facts.words
     chains, draws, _ = facts.values.shape
     status = words["status"]
     order = _worst_first(facts.doubts)
     rows = [_row(facts, i, place < MOST_CARDS) for place, i in enumerate(order)]
     worst = order[:MOST_PAIRS]
-    return environment.get_template("page.html").render(
+    return template("vhmc.report").render(
         status=status or "unchecked",
         lead=EXACT if words["correction"] == "exact" else LEADS[status],
         advice=NEXT_EXACT[status] if words["correction"] == "exact" else NEXT[status],
         words=words,
-        num_calls=sum(words["costs"].values()),
+        num_evaluations=sum(words["costs"].values()),
         num_seconds=sum(words["seconds"].values()),
         shape=f"{chains} chains of {draws} draws",
         heads=HEADS,
@@ -90,11 +85,11 @@ def render(facts: Facts) -> str:
         spending=figures.spending(words["costs"]) if words["costs"] else None,
         learning=_course(facts.history, 1, "score error, unseen points"),
         acceptance=_course(facts.history, 2, "true acceptance"),
-        learnt=_learnt(facts.history),
-        gradients=figures.gradients(facts.guessed, facts.true)
+        progress=_progress(facts.history),
+        gradients=figures.gradients(facts.predicted, facts.true)
         if len(facts.true)
         else None,
-        fit=_fit(facts.guessed, facts.true),
+        fit=_fit(facts.predicted, facts.true),
         weights=figures.weights(facts.log_weights) if len(facts.log_weights) else None,
         pairs=figures.pairs(
             [facts.names[i] for i in worst],
@@ -105,6 +100,17 @@ def render(facts: Facts) -> str:
         pair_names=", ".join(facts.names[i] for i in worst),
         code=words.get("command") or _code(words["settings"]),
     )
+
+
+def template(package: str) -> jinja2.Template:
+    """`page.html` of a package, which may extend the `base.html` of all pages."""
+    loaders = [jinja2.PackageLoader(name, ".") for name in (package, "vhmc.report")]
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html")
 
 
 def _worst_first(doubts: np.ndarray) -> list[int]:
@@ -140,27 +146,29 @@ def _known(value: float, form: str) -> str:
     return format(value, form) if math.isfinite(value) else "–"
 
 
-def _fit(guessed: np.ndarray, true: np.ndarray) -> float:
+def _fit(predicted: np.ndarray, true: np.ndarray) -> float:
     """Share of the variance of true gradients that the surrogate explains."""
     if not len(true):
         return float("nan")
-    return float(1 - np.sum((guessed - true) ** 2) / np.sum((true - true.mean(0)) ** 2))
+    return float(
+        1 - np.sum((predicted - true) ** 2) / np.sum((true - true.mean(0)) ** 2)
+    )
 
 
 def _course(history: np.ndarray, column: int, label: str) -> figures.Picture | None:
     if not len(history):
         return None
     values = history[:, column]
-    return figures.course(history[:, 0], values, label, is_share=column == 2)
+    return figures.course(history[:, 0], values, label, is_rate=column == 2)
 
 
-def _learnt(history: np.ndarray) -> str:
+def _progress(history: np.ndarray) -> str:
     if not len(history):
         return ""
-    (_, first, _), (calls, last, accepted) = history[0], history[-1]
+    (_, first, _), (spent, last, accepted) = history[0], history[-1]
     return (
         f"the score error at unseen points went from {first:.2g} to {last:.2g} in "
-        f"{calls:.0f} calls, true acceptance in the last round was {accepted:.2f}"
+        f"{spent:.0f} evaluations, true acceptance in the last round was {accepted:.2f}"
     )
 
 

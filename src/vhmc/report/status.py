@@ -1,4 +1,4 @@
-"""What is known of a run under way."""
+"""The status of a run under way, and its words."""
 
 import math
 import time
@@ -9,11 +9,11 @@ NAN = float("nan")
 
 
 class Moment(NamedTuple):
-    """What one round of training saw, before it was learnt from.
+    """What one round of training saw, before the surrogate was fitted to it.
 
-    spent: calls of the model so far.
+    spent: evaluations so far.
     score_error: squared, by dimension, median over points the surrogate had not seen.
-    acceptance: true acceptance of chains that wander far on the surrogate.
+    acceptance: true acceptance of delayed-acceptance proposals.
     """
 
     spent: int
@@ -23,20 +23,20 @@ class Moment(NamedTuple):
 
 @dataclass
 class Status:
-    """A run, for who watches it.
+    """A run under way.
 
-    budget, spent: calls of the model; the budget need not be spent.
-    told: calls of those spent that were on file already.
+    budget, spent: evaluations; the budget need not be spent.
+    replayed: evaluations of those spent that were on file already.
     phase: what is done now.
     history: of the rounds of training.
-    num_draws, wanted_draws: of all chains, in the frozen phase.
+    num_draws, wanted_draws: of all chains on the surrogate.
     ess: effective draws of the worst coordinate; not a number until known.
     outcome: how it ended, in words; empty while it runs.
     """
 
     budget: int
     spent: int = 0
-    told: int = 0
+    replayed: int = 0
     phase: str = "search"
     history: list[Moment] = field(default_factory=list)
     num_draws: int = 0
@@ -52,25 +52,25 @@ class Status:
 
     @property
     def rate(self) -> float:
-        """Calls a second, all other work included; not a number until known."""
-        made = self.spent - self.told
+        """Evaluations a second, all other work included; not a number until known."""
+        made = self.spent - self.replayed
         return made / self.seconds if made and self.seconds > 0 else NAN
 
     @property
     def seconds_left(self) -> float:
-        """If the whole budget were spent at this rate."""
+        """Until the whole budget would be spent at this rate."""
         return (self.budget - self.spent) / self.rate
 
 
 def headline(status: Status) -> str:
-    """Phase, calls and time, in a line."""
-    text = f"{status.phase}: {status.spent} of {status.budget} calls"
+    """Phase, evaluations and time, in a line."""
+    text = f"{status.phase}: {status.spent} of {status.budget} evaluations"
     if status.outcome:
         return f"{text}, {shown_seconds(status.seconds)}"
     if math.isfinite(status.rate):
         left = status.budget - status.spent
         text += (
-            f", {status.rate:.3g}/s, at most {left} calls and "
+            f", {status.rate:.3g}/s, at most {left} and "
             f"{shown_seconds(status.seconds_left)} left"
         )
     return text
@@ -92,7 +92,7 @@ def details(status: Status) -> str:
 
 
 def shown_seconds(seconds: float) -> str:
-    """As a person would say it."""
+    """A duration in words."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

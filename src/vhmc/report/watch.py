@@ -1,4 +1,4 @@
-"""What a run tells of itself: to the display, and to the log."""
+"""Follow a run: tell the display and the log what happens."""
 
 import contextlib
 import logging
@@ -12,9 +12,9 @@ LOG.addHandler(logging.NullHandler())  # who wants the log says where it goes
 
 
 class Watch:
-    """Takes note of everything that happens in a run.
+    """Listens to a run and passes on what happens.
 
-    budget: calls of the model, at most.
+    budget: evaluations, at most.
     display: where it is shown.
     """
 
@@ -23,28 +23,29 @@ class Watch:
         self._display = Unfailing(display or Silent())
 
     def phase(self, name: str) -> None:
-        """Something else begins."""
+        """Another phase begins."""
         if name == self.status.phase and self.status.spent:
             return
         self.status.phase = name
-        LOG.info("%s: %d of %d calls", name, self.status.spent, self.status.budget)
+        LOG.info(
+            "%s: %d of %d evaluations", name, self.status.spent, self.status.budget
+        )
         self._display.update(self.status)
 
-    def spent(self, number: int, is_told: bool) -> None:
-        """Calls were made, or told by a file."""
+    def spent(self, number: int, is_replayed: bool) -> None:
+        """Evaluations were made, or replayed from a file."""
         self.status.spent += number
-        self.status.told += number if is_told else 0
+        self.status.replayed += number if is_replayed else 0
         self._display.update(self.status)
 
-    def round(self, score_error: float, acceptance: float) -> None:
+    def round(self, moment: Moment) -> None:
         """A round of training is over."""
-        status = self.status
-        status.history.append(Moment(status.spent, score_error, acceptance))
-        LOG.debug("score error %.3g, true acceptance %.2f", score_error, acceptance)
-        self._display.update(status)
+        self.status.history.append(moment)
+        LOG.debug("score error %.3g, true acceptance %.2f", *moment[1:])
+        self._display.update(self.status)
 
     def draws(self, number: int, wanted: int, ess: float = float("nan")) -> None:
-        """The frozen surrogate was drawn from."""
+        """Draws of the surrogate were made."""
         status = self.status
         status.num_draws, status.wanted_draws, status.ess = number, wanted, ess
         self._display.update(status)
@@ -52,7 +53,7 @@ class Watch:
     def end(self, outcome: str) -> None:
         """The run is over, and how."""
         self.status.phase, self.status.outcome = "done", outcome
-        LOG.info("%s after %d calls", outcome, self.status.spent)
+        LOG.info("%s after %d evaluations", outcome, self.status.spent)
 
 
 class _Handler(logging.Handler):

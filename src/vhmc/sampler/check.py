@@ -1,100 +1,110 @@
-"""True values at draws of the frozen surrogate: what the verdict rests on."""
+"""Check draws of the surrogate against the model: what the verdict rests on."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
-from vhmc.evaluation.space import Space
+from vhmc.evaluation.evaluator import Evaluate
 from vhmc.numerics.importance import (
-    delayed_acceptance,
     efficiency,
-    normalised,
+    independent_acceptance,
     pareto_smooth,
 )
-from vhmc.sampler.rounds import audit_temperature
-from vhmc.surrogate.trainer import HOLE, Learner
+from vhmc.sampler.acquisition import audit_temperature
+from vhmc.surrogate.surrogate import Surrogate
+from vhmc.surrogate.trainer import HOLE
 
-LEVERAGE_SHARE = 0.4
+LEVERAGE_FRACTION = 0.4
 """Of the checked draws, chosen by what they contribute to a standard deviation."""
+
+Values = Callable[[np.ndarray], np.ndarray]
+"""From unconstrained points to all values in the user's space, one row a point."""
 
 
 class Chosen(NamedTuple):
-    """Draws to check, and what each stands for.
+    """Draws to check.
 
     theta: unconstrained, one a row.
-    share: weights under which they represent all draws; they add up to one.
+    probability: under which they represent all draws; they add up to one.
     """
 
     theta: np.ndarray
-    share: np.ndarray
+    probability: np.ndarray
 
 
 class Check(NamedTuple):
-    r"""Draws of the surrogate with the truth there.
+    r"""Draws of the surrogate with their true energies and gradients.
 
     theta, energy, grad: points, true energies and gradients.
-    share: weights under which the points represent the surrogate.
-    log_weights: $\log$ of share times $e^{V - U}$, up to a constant, Pareto-smoothed;
-        minus infinity where the model had no finite answer.
-    efficiency: of the importance weights $e^{V - U}$.
-    delayed_acceptance: of independent draws.
-    spread: standard deviation of $V - U$.
-    low_share: share of draws with $V - U$ far below its median: the surrogate's holes.
-    high: how far the largest $V - U$ is above the median: what it hardly covers.
+    probability: under which the points represent the surrogate.
+    log_weights: $\log$ of probability times $e^{V - U}$, up to a constant,
+        Pareto-smoothed; minus infinity where the model had no finite answer.
+    importance_efficiency: $E[w]^2 / E[w^2]$ with $w = e^{V - U}$.
+    independent_acceptance: mean of $\min(1, w_j / w_i)$ over pairs.
+    log_weight_sd: standard deviation of $V - U$.
+    hole_fraction: fraction of draws with $V - U$ far below its median.
+    largest_log_weight: how far the largest $V - U$ is above the median.
     pareto_k: shape of the weights' tail.
-    wide_efficiency: importance efficiency as draws of the heated surrogate see it,
+    tempered_efficiency: importance efficiency by draws of the tempered surrogate,
         which go where its own do not.
-    score_error: mean squared error of the score, by dimension, whitened.
-    mean_errors, sd_errors: first-order estimates of the errors of means, in posterior
-        sd, and of relative errors of sds, by parameter (see `stein_errors`).
-    mean_shifts, sd_shifts: the same errors as the importance weights see them, of all
-        values in the user's space.
+    score_error: mean squared score error by dimension, latent.
+    stein_mean_errors, stein_sd_errors: first-order estimates of the errors of means,
+        in posterior sd, and of relative errors of sds, by parameter (`stein_errors`).
+    weighted_mean_errors, weighted_sd_errors: the same errors by the importance
+        weights, of all values in the user's space.
     parameter_errors: root mean squared score errors in posterior sd, by parameter.
     """
 
     theta: np.ndarray
     energy: np.ndarray
     grad: np.ndarray
-    share: np.ndarray
+    probability: np.ndarray
     log_weights: np.ndarray
-    efficiency: float
-    delayed_acceptance: float
-    spread: float
-    low_share: float
-    high: float
+    importance_efficiency: float
+    independent_acceptance: float
+    log_weight_sd: float
+    hole_fraction: float
+    largest_log_weight: float
     pareto_k: float
-    wide_efficiency: float
+    tempered_efficiency: float
     score_error: float
-    mean_errors: np.ndarray
-    sd_errors: np.ndarray
-    mean_shifts: np.ndarray
-    sd_shifts: np.ndarray
+    stein_mean_errors: np.ndarray
+    stein_sd_errors: np.ndarray
+    weighted_mean_errors: np.ndarray
+    weighted_sd_errors: np.ndarray
     parameter_errors: np.ndarray
 
     @property
     def weights(self) -> np.ndarray:
         """Smoothed importance weights that add up to one."""
-        return normalised(self.log_weights)
+        return softmax(self.log_weights)
+
+    @property
+    def effective_size(self) -> float:
+        r"""Draws that the weights leave, $1 / \sum w^2$."""
+        return float(1 / np.sum(self.weights**2))
 
 
 def choose(
-    rng: np.random.Generator, parameters: Space, draws: np.ndarray, number: int
+    rng: np.random.Generator, values: Values, draws: np.ndarray, number: int
 ) -> Chosen:
-    """Choose draws to check: some at random, some by what hangs on them.
+    """Choose draws to check: some at random, some by their leverage.
 
     A standard deviation may rest on one draw in a hundred, far out in a parameter that
-    is an exponential. Such draws are chosen more often, and count for less each.
+    is an exponential. Such draws are chosen more often, and weigh less each.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        leverage = np.max(standardised(parameters.values(draws)) ** 2, axis=1)
+        leverage = np.max(standardised(values(draws)) ** 2, axis=1)
         leverage = leverage / leverage.sum()
     uniform = np.full(len(draws), 1 / len(draws))
-    if not np.isfinite(leverage).all():  # draws beyond all measure, or all the same
+    if not np.isfinite(leverage).all():  # overflow, or all draws are the same
         leverage = uniform
-    chance = (1 - LEVERAGE_SHARE) * uniform + LEVERAGE_SHARE * leverage
+    chance = (1 - LEVERAGE_FRACTION) * uniform + LEVERAGE_FRACTION * leverage
     chosen = rng.choice(len(draws), number, p=chance / chance.sum())
-    share = 1 / chance[chosen]
-    return Chosen(draws[chosen], share / share.sum())
+    probability = 1 / chance[chosen]
+    return Chosen(draws[chosen], probability / probability.sum())
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
@@ -105,64 +115,73 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def check(
-    learner: Learner, parameters: Space, chosen: Chosen, hot: np.ndarray
+    surrogate: Surrogate,
+    evaluate: Evaluate,
+    values: Values,
+    chosen: Chosen,
+    tempered: np.ndarray,
 ) -> Check:
-    """Pay for the truth at draws of the surrogate and of the heated one.
+    """Evaluate the model at draws of the surrogate and of the tempered one.
 
-    hot: draws of the heated surrogate, unconstrained, one a row.
+    tempered: draws of the tempered surrogate, unconstrained, one a row.
     """
-    draws, share = chosen
-    answer = learner.account.evaluate(np.concatenate([draws, hot]), "checking")
+    draws, probability = chosen
+    number = len(draws)
+    answer = evaluate(np.concatenate([draws, tempered]), "check")
     # Where the model failed nothing was checked; the verdict counts that apart.
-    own, others = np.split(answer.is_answered, [len(draws)])
+    own, others = np.split(answer.is_answered, [number])
     own = own if own.any() else ~own
-    wide = _wide_efficiency(learner, hot[others], answer.energy[len(draws) :][others])
-    energy, grad = answer.energy[: len(draws)][own], answer.grad[: len(draws)][own]
-    draws, share = draws[own], share[own] / share[own].sum()
-    raw = learner.energies(draws) - energy
+    wide = _tempered_efficiency(
+        surrogate, tempered[others], answer.energy[number:][others]
+    )
+    energy, grad = answer.energy[:number][own], answer.grad[:number][own]
+    draws, probability = draws[own], probability[own] / probability[own].sum()
+    raw = surrogate.energies(draws) - energy
     known = np.isfinite(energy)
     if not known.any():
         return Check(
-            *(draws, energy, grad, share, np.zeros(len(draws))),
+            *(draws, energy, grad, probability, np.zeros(len(draws))),
             *(0.0, 0.0, np.inf, 1.0, np.inf, np.inf, 0.0, np.inf),
-            *np.full((5, learner.dim), np.inf),
+            *np.full((5, surrogate.dim), np.inf),
         )
     log_weights = np.full(len(draws), -np.inf)
-    log_weights[known], pareto_k = pareto_smooth(raw[known] + np.log(share[known]))
-    errors = learner.score_errors(draws[known], grad[known])
-    x = learner.chart.to_x(draws[known])
-    by_parameter = learner.chart.grad_to_theta(x, errors)
-    part = share[known] / share[known].sum()
+    smoothed, pareto_k = pareto_smooth(raw[known] + np.log(probability[known]))
+    log_weights[known] = smoothed
+    errors = surrogate.score_errors(draws[known], grad[known])
+    x = surrogate.transport.inverse(draws[known])
+    by_parameter = surrogate.transport.push_forward(x, errors)
+    part = probability[known] / probability[known].sum()
     centre = part @ draws[known]
     scale = np.sqrt(part @ (draws[known] - centre) ** 2)
-    mean_errors, sd_errors = stein_errors(draws[known], by_parameter, part)
-    values = standardised(parameters.values(draws))
-    mean_shifts, sd_shifts = _shifts(values, share, normalised(log_weights))
+    stein_mean_errors, stein_sd_errors = stein_errors(draws[known], by_parameter, part)
+    weighted_mean_errors, weighted_sd_errors = _weighted_errors(
+        standardised(values(draws)), probability, softmax(log_weights)
+    )
     above = raw - np.median(raw[known])
     return Check(
         theta=draws,
         energy=energy,
         grad=grad,
-        share=share,
+        probability=probability,
         log_weights=log_weights,
-        efficiency=efficiency(raw, share),
-        delayed_acceptance=delayed_acceptance(raw, share),
-        spread=float(np.sqrt(part @ (raw[known] - part @ raw[known]) ** 2)),
-        low_share=float(share @ ~(above > -HOLE)),
-        high=float(np.max(above)),
+        importance_efficiency=efficiency(raw, probability),
+        independent_acceptance=independent_acceptance(raw, probability),
+        log_weight_sd=float(np.sqrt(part @ (raw[known] - part @ raw[known]) ** 2)),
+        hole_fraction=float(probability @ ~(above > -HOLE)),
+        largest_log_weight=float(np.max(above)),
         pareto_k=pareto_k,
-        wide_efficiency=wide,
+        tempered_efficiency=wide,
         score_error=float(part @ np.mean(errors**2, axis=1)),
-        mean_errors=mean_errors,
-        sd_errors=sd_errors,
-        mean_shifts=mean_shifts,
-        sd_shifts=sd_shifts,
+        stein_mean_errors=stein_mean_errors,
+        stein_sd_errors=stein_sd_errors,
+        weighted_mean_errors=weighted_mean_errors,
+        weighted_sd_errors=weighted_sd_errors,
         parameter_errors=np.sqrt(part @ by_parameter**2) * scale,
     )
 
 
 def stein_errors(
-    draws: np.ndarray, score_errors: np.ndarray, share: np.ndarray
+    draws: np.ndarray, score_errors: np.ndarray, probability: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""First-order errors of means and sds from score errors at draws of the surrogate.
 
@@ -171,31 +190,35 @@ def stein_errors(
     $\frac12 E_q[(\theta - m) (V' - U')]$ that of the sd, relative. They also see a wall
     that keeps draws from part of the posterior: at its foot $V' - U'$ is large.
     """
-    centred = draws - share @ draws
-    scale = np.sqrt(share @ centred**2)
-    return (share @ score_errors) * scale, 0.5 * share @ (centred * score_errors)
+    centred = draws - probability @ draws
+    scale = np.sqrt(probability @ centred**2)
+    mean_errors = (probability @ score_errors) * scale
+    return mean_errors, 0.5 * probability @ (centred * score_errors)
 
 
-def _shifts(
-    values: np.ndarray, share: np.ndarray, weights: np.ndarray
+def _weighted_errors(
+    values: np.ndarray, probability: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means in sd and relative sds of the surrogate less those of the posterior."""
     (mean, sd), (true_mean, true_sd) = (
         (part @ values, np.sqrt(part @ (values - part @ values) ** 2))
-        for part in (share, weights)
+        for part in (probability, weights)
     )
     floor = np.maximum(true_sd, 1e-6)
     return (mean - true_mean) / floor, np.where(sd > 0, sd / floor - 1, 0.0)
 
 
-def _wide_efficiency(learner: Learner, hot: np.ndarray, energies: np.ndarray) -> float:
-    r"""Efficiency $E_q[w]^2 / E_q[w^2]$ with the means taken over heated draws.
+def _tempered_efficiency(
+    surrogate: Surrogate, tempered: np.ndarray, energies: np.ndarray
+) -> float:
+    r"""Efficiency $E_q[w]^2 / E_q[w^2]$ with the means taken over tempered draws.
 
     They are brought back to $q$ by $e^{V / T - V}$. Where $q$ has next to no draws but
     the posterior has mass, $w$ is huge, and only these draws see it.
     """
     if not np.isfinite(energies).any():
         return np.nan
-    guessed = learner.energies(hot)
-    share = normalised((1 / audit_temperature(learner.dim) - 1) * guessed)
-    return efficiency(guessed - energies, share)
+    predicted = surrogate.energies(tempered)
+    temperature = audit_temperature(surrogate.dim)
+    probability = softmax((1 / temperature - 1) * predicted)
+    return efficiency(predicted - energies, probability)

@@ -1,39 +1,67 @@
-"""The correction ladder: from draws of the surrogate to draws of the posterior."""
+"""Corrections: from draws of the surrogate to draws of the posterior, one row each."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from vhmc.numerics.effective_size import bulk_ess
+from vhmc.evaluation.evaluator import Evaluate
+from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
+from vhmc.sampler.acquisition import (
+    Assigned,
+    DelayedAcceptance,
+    Moves,
+    States,
+    accept,
+    propose,
+)
+from vhmc.sampler.assessment import exact_statistics
 from vhmc.sampler.check import Check
-from vhmc.sampler.delayed_acceptance import DelayedAcceptance
-from vhmc.sampler.drawing import Frozen
-from vhmc.surrogate.trainer import Learner
+from vhmc.sampler.drawing import Drawn
+from vhmc.sampler.verdict import Verdict, judge_exact
+from vhmc.surrogate.moves import Pace
+from vhmc.surrogate.surrogate import Surrogate
 
-RUN = 10
-"""Surrogate transitions between two exact draws, at least."""
-MOST_RUN = 100
+TRANSITIONS = 10, 100
+"""Fewest and most surrogate transitions between two exact draws."""
 LEAST_EFFECTIVE = 20
-"""Checked draws, counted by their weights, below which resampling is no choice."""
+"""Effective checked draws below which resampling is not considered."""
 
 
-class Exact(NamedTuple):
-    """Draws of the exact rung.
+class Uncorrected(NamedTuple):
+    """Draws of a surrogate with all that a correction may use.
+
+    surrogate, drawn, check: the surrogate, its draws and what the model says of them.
+    theta: the draws, unconstrained, shape (chain, draw, dim).
+    evaluate: of the model.
+    allowance: evaluations that the correction may make.
+    """
+
+    surrogate: Surrogate
+    drawn: Drawn
+    check: Check
+    theta: np.ndarray
+    evaluate: Evaluate
+    allowance: int
+
+
+class Corrected(NamedTuple):
+    """Draws of a correction.
 
     theta: unconstrained, shape (chain, draw, dim).
-    acceptance: by the true energies.
+    verdict: on them.
     """
 
     theta: np.ndarray
-    acceptance: float
+    verdict: Verdict
 
 
 class Estimate(NamedTuple):
     """An expectation, its standard error and how it was estimated.
 
-    kind: `draws` for the mean of the free draws, `control variate` for that mean
-        moved by what the importance weights say of its bias, `exact draws` for the
-        mean of those.
+    kind: `draws` for the mean of the uncorrected draws, `control variate` for that
+        mean moved by what the importance weights say of its bias, `exact draws` for
+        the mean of those.
     """
 
     value: np.ndarray
@@ -41,78 +69,153 @@ class Estimate(NamedTuple):
     kind: np.ndarray
 
 
-def importance_draws(
-    rng: np.random.Generator, check: Check, shape: tuple[int, int]
-) -> np.ndarray:
-    """Checked points resampled by their weights, as chains of draws."""
-    chosen = rng.choice(len(check.theta), shape, p=check.weights)
-    return check.theta[chosen]
+class Correction(NamedTuple):
+    """One way to correct draws.
 
-
-def exact_draws(
-    rng: np.random.Generator,
-    learner: Learner,
-    frozen: Frozen,
-    check: Check,
-    num_evaluations: int,
-    num_chains: int,
-) -> Exact:
-    """Chains of delayed acceptance from checked points, resampled by their weights."""
-    chains = max(1, min(num_chains, num_evaluations // 10))
-    chosen = rng.choice(len(check.theta), chains, p=check.weights)
-    worth = frozen.ess / frozen.energy.size
-    step_size, num_steps, between = frozen.pace
-    length = int(np.clip(between * 2 / max(worth, 0.02), RUN, MOST_RUN))
-    kernel = DelayedAcceptance(
-        learner, learner.residual(), step_size, num_steps, length
-    )
-    state = kernel.init(check.theta[chosen], check.energy[chosen])
-    kept, accepted = [], []
-    for _ in range(num_evaluations // chains):
-        state, accept_prob = kernel.step(rng, state)
-        kept.append(state.theta)
-        accepted.append(accept_prob)
-    return Exact(np.stack(kept, axis=1), float(np.mean(accepted)))
-
-
-def best_rung(check: Check, free: np.ndarray) -> str:
-    """`none` or `importance`, whichever has the smaller estimated error.
-
-    The weights show the bias of the free draws, up to their own noise; resampling
-    removes it at the price of that noise and of far fewer draws. A handful of draws
-    that carry all the weight shows nothing, its own noise least of all.
+    share: of the budget that is set aside for it.
+    draw: makes the draws and judges them.
+    error: estimated mean squared error of means and sds, in posterior sd; `auto` takes
+        the correction that has the least, of those without a share.
+    max_ess: bound of the effective size of the draws, from the check.
+    has_own_means: whether means of the draws are estimates on their own; else the
+        importance weights of the checked draws improve them.
     """
-    effective = 1 / np.sum(check.weights**2)
-    if effective < LEAST_EFFECTIVE:
-        return "none"
-    scale = free.std(axis=0)
-    scaled = (check.theta - free.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-    values = np.concatenate([scaled, (scaled**2 - 1) / 2], axis=1)
-    shift, noise = _shift(values, check.share, check.weights)
-    bias = np.mean(np.maximum(shift**2 - noise**2, 0.0))
-    weighted = check.weights @ values
-    resampling = max(
-        np.mean(check.weights**2 @ (values - weighted) ** 2),
-        np.mean(values.var(axis=0)) / effective,
+
+    share: float
+    draw: Callable[[np.random.Generator, Uncorrected, Verdict], Corrected]
+    error: Callable[[Check, np.ndarray], float]
+    max_ess: Callable[[Check], float] = lambda check: np.inf
+    has_own_means: bool = False
+
+
+def draw_none(
+    rng: np.random.Generator, made: Uncorrected, verdict: Verdict
+) -> Corrected:
+    """The draws of the surrogate."""
+    return Corrected(made.theta, verdict)
+
+
+def draw_importance(
+    rng: np.random.Generator, made: Uncorrected, verdict: Verdict
+) -> Corrected:
+    """Checked draws resampled by their weights, as chains of draws."""
+    check, shape = made.check, made.drawn.energy.shape
+    chosen = rng.choice(len(check.theta), shape, p=check.weights)
+    return Corrected(check.theta[chosen], verdict)
+
+
+def draw_exact(
+    rng: np.random.Generator, made: Uncorrected, verdict: Verdict
+) -> Corrected:
+    """Chains of delayed acceptance from checked draws, resampled by their weights."""
+    surrogate, drawn, check = made.surrogate, made.drawn, made.check
+    chains = max(1, min(len(made.theta), made.allowance // 10))
+    chosen = rng.choice(len(check.theta), chains, p=check.weights)
+    length = drawn.pace.num_transitions * 2 / max(drawn.ess_per_draw, 0.02)
+    pace = drawn.pace._replace(num_transitions=int(np.clip(length, *TRANSITIONS)))
+    states = States(check.theta[chosen], check.energy[chosen], check.grad[chosen])
+    kept, accepted = [], []
+    for _ in range(made.allowance // chains):
+        states, accept_prob = exact_step(rng, surrogate, made.evaluate, states, pace)
+        kept.append(states.theta)
+        accepted.append(accept_prob)
+    theta = np.stack(kept, axis=1)
+    statistics = exact_statistics(theta, float(np.mean(accepted)))
+    return Corrected(theta, judge_exact(verdict, statistics))
+
+
+def exact_step(
+    rng: np.random.Generator,
+    surrogate: Surrogate,
+    evaluate: Evaluate,
+    states: States,
+    pace: Pace,
+) -> tuple[States, np.ndarray]:
+    """One step of delayed acceptance, with one evaluation a chain.
+
+    The posterior is its law whatever the surrogate. Also acceptance probabilities.
+
+    pace: of the transitions on the surrogate, and their number.
+    """
+    moves = Moves(rng, surrogate, states.theta, pace, pace)
+    everyone = np.ones(len(states.energy), dtype=bool)
+    assigned = [Assigned(DelayedAcceptance(), everyone)]
+    proposal = propose(surrogate, states, assigned, moves)
+    answer = evaluate(proposal.theta, "correction")
+    return accept(rng, states, proposal, answer)
+
+
+def bias_error(check: Check, draws: np.ndarray) -> float:
+    """Mean squared bias of the uncorrected draws, as the weights show it.
+
+    draws: uncorrected, unconstrained, one a row.
+    """
+    shift, noise = _shift(_moments(check, draws), check.probability, check.weights)
+    return float(np.mean(np.maximum(shift**2 - noise**2, 0.0)))
+
+
+def resampling_error(check: Check, draws: np.ndarray) -> float:
+    """Mean squared error of resampling: the noise of the weights, and of fewer draws.
+
+    A handful of draws with all the weight shows nothing, its own noise least of all.
+    """
+    if check.effective_size < LEAST_EFFECTIVE:
+        return np.inf
+    values, weights = _moments(check, draws), check.weights
+    return max(
+        float(np.mean(weights**2 @ (values - weights @ values) ** 2)),
+        float(np.mean(values.var(axis=0)) / check.effective_size),
     )
-    return "importance" if bias > resampling else "none"
+
+
+NONE, IMPORTANCE, EXACT, AUTO = "none", "importance", "exact", "auto"
+CORRECTIONS = {
+    NONE: Correction(0.0, draw_none, bias_error),
+    IMPORTANCE: Correction(
+        0.0, draw_importance, resampling_error, lambda check: check.effective_size
+    ),
+    EXACT: Correction(0.4, draw_exact, lambda check, draws: 0.0, has_own_means=True),
+}
+"""By name."""
+CHOICES = (AUTO, *CORRECTIONS)
+"""What a user may ask for."""
+
+
+def budget_share(name: str) -> float:
+    """Fraction of the budget that a choice sets aside."""
+    return 0.0 if name == AUTO else CORRECTIONS[name].share
+
+
+def resolve(name: str, check: Check, draws: np.ndarray) -> str:
+    """The name of a correction for a choice; `auto` takes that of the least error.
+
+    draws: uncorrected, unconstrained, one a row.
+    """
+    if name != AUTO:
+        return name
+    errors = {
+        name: row.error(check, draws)
+        for name, row in CORRECTIONS.items()
+        if not row.share
+    }
+    return min(errors, key=lambda name: errors[name])
 
 
 def expect(
-    free: np.ndarray,
+    values: np.ndarray,
     checked: np.ndarray,
-    share: np.ndarray,
+    probability: np.ndarray,
     weights: np.ndarray,
     ess: float,
 ) -> Estimate:
-    """Means of quantities, with the free draws as a control variate where it pays.
+    """Means of quantities, with the uncorrected draws as a control variate.
 
-    free, checked: values at the free and at the checked draws, one row a draw.
-    share, weights: of the checked draws, for the surrogate and for the posterior.
-    ess: effective number of the free draws.
+    values, checked: at the uncorrected and at the checked draws, one row a draw.
+    probability, weights: of the checked draws, for the surrogate and the posterior.
+    ess: effective size of the uncorrected draws.
     """
-    shift, noise = _shift(checked, share, weights)
-    mean, chance = free.mean(axis=0), free.std(axis=0) / np.sqrt(max(ess, 1.0))
+    shift, noise = _shift(checked, probability, weights)
+    mean, chance = values.mean(axis=0), values.std(axis=0) / np.sqrt(max(ess, 1.0))
     bias = np.sqrt(np.maximum(shift**2 - noise**2, 0.0))
     is_moved = bias > noise
     return Estimate(
@@ -127,22 +230,30 @@ def mean_of_chains(values: np.ndarray) -> Estimate:
 
     values: shape (chain, draw, quantity).
     """
-    ess = bulk_ess(values) if values.shape[1] >= 4 else np.ones(values.shape[-1])
+    is_long = values.shape[1] >= FEWEST_DRAWS
+    ess = bulk_ess(values) if is_long else np.ones(values.shape[-1])
     error = values.std(axis=(0, 1)) / np.sqrt(np.maximum(ess, 1.0))
     kind = np.full(error.shape, "exact draws")
     return Estimate(values.mean(axis=(0, 1)), error, kind)
 
 
+def _moments(check: Check, draws: np.ndarray) -> np.ndarray:
+    """Standardised values and half their squares less one, at the checked draws."""
+    scale = draws.std(axis=0)
+    scaled = (check.theta - draws.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    return np.concatenate([scaled, (scaled**2 - 1) / 2], axis=1)
+
+
 def _shift(
-    values: np.ndarray, share: np.ndarray, weights: np.ndarray
+    values: np.ndarray, probability: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Posterior's less surrogate's mean, and the standard error of that difference."""
-    weighted, plain = weights @ values, share @ values
-    influence = weights[:, None] * (values - weighted) - share[:, None] * (
+    weighted, plain = weights @ values, probability @ values
+    influence = weights[:, None] * (values - weighted) - probability[:, None] * (
         values - plain
     )
     # One draw with all the weight has no spread of its own, and yet it is chance.
-    unevenness = np.sum(weights**2) - np.sum(share**2)
-    least = max(unevenness, 0.0) * (share @ (values - plain) ** 2)
+    unevenness = np.sum(weights**2) - np.sum(probability**2)
+    least = max(unevenness, 0.0) * (probability @ (values - plain) ** 2)
     noise = np.sqrt(np.maximum(np.sum(influence**2, axis=0), least))
     return weighted - plain, noise

@@ -1,13 +1,21 @@
-"""Several runs of L-BFGS in step, so that the model is asked for batches."""
+"""Several runs of L-BFGS in step, so that the model is evaluated in batches."""
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
 
 from vhmc.evaluation.target import Evaluations
+
+
+class Evaluated(NamedTuple):
+    """A point with its energy and gradient."""
+
+    theta: np.ndarray
+    energy: float
+    grad: np.ndarray
 
 
 class _Enough(Exception):
@@ -18,24 +26,25 @@ class Descent:
     """One run of SciPy's L-BFGS, answered one question at a time.
 
     The optimiser runs in a thread of its own and waits there for each answer: many of
-    them advance together, and any can be left where it is and taken up again.
+    them advance together, and any can be paused and resumed.
 
-    path: points that lowered the energy, with energies and gradients.
+    path: points that lowered the energy.
     """
 
     def __init__(self, start: np.ndarray):
-        self.path: list[tuple[np.ndarray, float, np.ndarray]] = []
+        self.path: list[Evaluated] = []
         self.num_asked = 0
         self.is_done = False
         self._question: np.ndarray | None = None
         self._answer: tuple[float, np.ndarray] | None = None
         self._asked, self._answered = threading.Semaphore(0), threading.Semaphore(0)
         self._is_closed = False
+        self._error: Exception | None = None
         self._origin: float | None = None
         self._highest = -np.inf
         self._thread = threading.Thread(target=self._run, args=(start,), daemon=True)
         self._thread.start()
-        self._asked.acquire()
+        self._wait()
 
     @property
     def question(self) -> np.ndarray:
@@ -46,21 +55,21 @@ class Descent:
     @property
     def theta(self) -> np.ndarray:
         """The lowest point found."""
-        return self.path[-1][0]
+        return self.path[-1].theta
 
     @property
     def energy(self) -> float:
         """The energy there, infinite before the first."""
-        return self.path[-1][1] if self.path else np.inf
+        return self.path[-1].energy if self.path else np.inf
 
     def tell(self, energy: float, grad: np.ndarray) -> None:
         """Answer the question; returns when the next one is there, or the end."""
         self.num_asked += 1
         if np.isfinite(energy) and energy < self.energy:
-            self.path.append((self.question.copy(), energy, grad.copy()))
+            self.path.append(Evaluated(self.question.copy(), energy, grad.copy()))
         self._answer = energy, grad
         self._answered.release()
-        self._asked.acquire()
+        self._wait()
 
     def close(self) -> None:
         """End the thread."""
@@ -68,6 +77,12 @@ class Descent:
             self._is_closed = True
             self._answered.release()
             self._asked.acquire()
+
+    def _wait(self) -> None:
+        """Until the optimiser asks or ends; what it raises is raised here."""
+        self._asked.acquire()
+        if self._error is not None:
+            raise self._error
 
     def _run(self, start: np.ndarray) -> None:
         try:
@@ -80,6 +95,8 @@ class Descent:
             )
         except _Enough:
             pass
+        except Exception as error:  # of the optimiser: raised in the caller's thread
+            self._error = error
         finally:
             self.is_done = True
             self._asked.release()
@@ -113,7 +130,7 @@ def descend(
     """Advance all descents by at most `num_each` evaluations, a batch at a time."""
     limits = {id(descent): descent.num_asked + num_each for descent in descents}
 
-    def is_going(descent: Any) -> bool:
+    def is_going(descent: Descent) -> bool:
         return (
             not descent.is_done
             and descent.num_asked < limits[id(descent)]

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish: the round under way is finished first."""
+"""Ctrl-C as a request: the round under way is finished first."""
 
 import contextlib
 import signal
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def wish_to_stop() -> Iterator[Callable[[], bool]]:
-    """Say whether the user pressed Ctrl-C; the second press ends at once.
+def stop_requested() -> Iterator[Callable[[], bool]]:
+    """A function that says whether the user pressed Ctrl-C; a second press raises.
 
-    Outside of the main thread Python delivers no signals, and a process that was told
-    to ignore them goes on ignoring them: then there is no wish.
+    Outside of the main thread, where Python delivers no signals, and in a process that
+    ignores them it always says no.
     """
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)

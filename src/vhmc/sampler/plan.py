@@ -1,34 +1,47 @@
-"""How a budget is shared out, known before anything is spent."""
+"""Plan a run: how its budget is shared out, known before anything is evaluated."""
 
 from typing import NamedTuple
 
 from vhmc._arguments import shown, whole
 from vhmc.evaluation.target import Target
+from vhmc.sampler.correction import CHOICES, budget_share
 
-CORRECTIONS = ("auto", "none", "importance", "exact")
 LEAST_BUDGET = 20
+
+
+class Settings(NamedTuple):
+    """What the user chose beside the budget.
+
+    draws, chains, correction, seed, num_features: as in `sample`.
+    """
+
+    draws: int
+    chains: int
+    correction: str
+    seed: int
+    num_features: int | None
 
 
 class Plan(NamedTuple):
     """Most points by part; what one leaves, training may use.
 
-    A point is one call of the model, unless its gradient is made of differences.
+    A point is one evaluation, unless its gradient is made of differences.
 
     search: descents from several starts.
-    hessian: curvature at the best end; 0 if too dear, then the descents' own is used.
-    settling: draws that scout where the mass is, and move the Gaussian there.
-    training: rounds of chains, those that repair the frozen surrogate included.
-    checking: true values at fresh draws, for the verdict and importance weights.
-    correcting: one true value for each draw of the exact rung.
+    hessian: curvature at the best end; 0 if too expensive: then the descents' own.
+    warm_up: draws of a Gaussian, which is fitted to them until it covers the mass.
+    training: rounds of chains, those that repair the surrogate included.
+    check: draws of the surrogate, for the verdict and importance weights.
+    correction: one for each draw of the exact correction.
     chains: chains of the training rounds.
     """
 
     search: int
     hessian: int
-    settling: int
+    warm_up: int
     training: int
-    checking: int
-    correcting: int
+    check: int
+    correction: int
     chains: int
 
     @property
@@ -38,36 +51,43 @@ class Plan(NamedTuple):
 
 
 def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
-    """Share out a budget of calls of the model.
+    """Share out a budget of evaluations.
 
-    budget: calls of the model, at most.
-    correction: rung of the ladder; only `exact` sets calls aside.
+    budget: evaluations, at most.
+    correction: as in `sample`; only `exact` sets evaluations aside.
     """
     if not isinstance(target, Target):
         raise TypeError(
-            "the model must be a target, as from_jax, from_numpyro, from_pymc, "
-            f"from_stan and from_callable make one, got {shown(target)}"
+            "the model must be a target, as from_jax, from_callable, from_numpyro, "
+            "from_pymc, from_stan, from_umbridge and from_rows make one, got "
+            f"{shown(target)}"
         )
-    if not isinstance(correction, str) or correction not in CORRECTIONS:
+    if not isinstance(correction, str) or correction not in CHOICES:
         raise ValueError(
-            f"correction must be one of {', '.join(CORRECTIONS)}, "
-            f"got {shown(correction)}"
+            f"correction must be one of {', '.join(CHOICES)}, got {shown(correction)}"
         )
     least = LEAST_BUDGET * target.price
     budget = whole("budget", budget)
     if budget < least:
-        raise ValueError(
-            f"budget must be at least {least} calls of the model, got {budget}"
-        )
-    budget //= target.price
-    correcting = int(0.4 * budget) if correction == "exact" else 0
-    rest = budget - correcting
-    # Beyond 400 true values the verdict learns little more.
-    checking = min(int(0.15 * rest), 400)
+        raise ValueError(f"budget must be at least {least} evaluations, got {budget}")
+    return share_out(
+        budget // target.price, target.hessian_price, budget_share(correction)
+    )
+
+
+def share_out(points: int, hessian_price: int, correction_share: float) -> Plan:
+    """The plan for a number of points.
+
+    hessian_price: points that a Hessian costs.
+    correction_share: fraction that is set aside for the correction.
+    """
+    correction = int(correction_share * points)
+    rest = points - correction
+    # Beyond 400 checked draws the verdict learns little more.
+    check = min(int(0.15 * rest), 400)
     search = min(int(0.2 * rest), 400)
-    price = target.hessian_price
-    hessian = price if price <= (rest - search) // 5 else 0
-    settling = min(int(0.15 * rest), 160)
-    training = rest - checking - search - hessian - settling
-    chains = 16 if budget >= 400 else 8 if budget >= 200 else 4
-    return Plan(search, hessian, settling, training, checking, correcting, chains)
+    hessian = hessian_price if hessian_price <= (rest - search) // 5 else 0
+    warm_up = min(int(0.15 * rest), 160)
+    training = rest - check - search - hessian - warm_up
+    chains = 16 if points >= 400 else 8 if points >= 200 else 4
+    return Plan(search, hessian, warm_up, training, check, correction, chains)

@@ -9,24 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vhmc import _arviz
-from vhmc.evaluation.evaluator import Paid
+from vhmc._imports import load_arviz
+from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
-from vhmc.numerics.effective_size import bulk_ess
+from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
 from vhmc.report.cards import posterior_card
 from vhmc.report.facts import facts_of, save
 from vhmc.report.status import Moment
-from vhmc.sampler.arviz_export import to_arviz
 from vhmc.sampler.check import Check
-from vhmc.sampler.correction import Estimate, expect, mean_of_chains
+from vhmc.sampler.correction import (
+    CORRECTIONS,
+    Estimate,
+    expect,
+    mean_of_chains,
+)
 from vhmc.sampler.verdict import Verdict
-from vhmc.surrogate.log_density import LogDensity
+from vhmc.surrogate.surrogate import LogDensity
 
 
 class Failure(NamedTuple):
     """A point at which the model had no answer.
 
-    number: its place among all points that were paid for.
+    number: its place in the evaluation log.
     theta: the point, unconstrained.
     """
 
@@ -43,19 +47,19 @@ class Posterior:
     parameters: names, shapes and constraints.
     unconstrained: draws as the method sees them, shape (chain, draw, dim).
     stats: statistics of the transitions, shape (chain, draw).
-    costs: calls of the model by phase.
+    costs: evaluations by phase.
     seconds: time by phase, compilation included.
     surrogate: its log density on the unconstrained space, for other samplers and for
         the `warm_start` of another run.
     warnings: what to know before trusting the draws.
     trained: of the paper's algorithm: the state after training, with every exact
-        gradient that was paid for.
-    verdict, correction: of the default sampler: how far to trust the draws, and the
-        rung of the ladder they are from.
-    check: true values at fresh draws of the surrogate, which the verdict rests on.
-    free: uncorrected draws of the surrogate, unconstrained.
-    paid: every point at which the model was asked.
-    history: what each round of training saw, before it was learnt from.
+        gradient.
+    verdict, correction: of the default sampler: how far to trust the draws, and how
+        they were corrected.
+    check: true energies at fresh draws of the surrogate, which the verdict rests on.
+    uncorrected: draws of the surrogate, unconstrained.
+    evaluation_log: every evaluation of the model.
+    history: what each round of training saw, before the surrogate was fitted to it.
     settings: with which `sample` makes it again.
     """
 
@@ -70,8 +74,8 @@ class Posterior:
     verdict: Verdict | None = None
     correction: str = "none"
     check: Check | None = None
-    free: np.ndarray | None = None
-    paid: Paid | None = None
+    uncorrected: np.ndarray | None = None
+    evaluation_log: EvaluationLog | None = None
     history: tuple[Moment, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -87,32 +91,30 @@ class Posterior:
     @property
     def failures(self) -> list[Failure]:
         """Points at which the model raised, took too long or was not finite."""
-        if self.paid is None:
+        log = self.evaluation_log
+        if log is None:
             return []
-        failed = np.flatnonzero(~self.paid.is_finite)
         return [
-            Failure(int(i), self.paid.theta[i], *map(str, (phase, reason)))
-            for i, phase, reason in zip(
-                failed, self.paid.phase[failed], self.paid.reason[failed], strict=True
-            )
+            Failure(int(i), log.theta[i], str(log.phase[i]), str(log.reason[i]))
+            for i in np.flatnonzero(~log.is_finite)
         ]
 
     @property
     def num_evaluations(self) -> int:
-        """Calls of the model, everything included."""
+        """Evaluations, everything included."""
         return sum(self.costs.values())
 
     def expect(self, function: Callable[[Any], Any] | None = None) -> Estimate:
         """Expectations with standard errors, corrected where that lowers the error.
 
         function: from named draws, with two leading axes (chain, draw), to values of
-            the same leading shape; all parameters, flat, unless given. The free draws
-            of the surrogate serve as a control variate for the checked ones; exact
-            draws speak for themselves.
+            the same leading shape; all parameters, flat, unless given. The uncorrected
+            draws serve as a control variate for the checked ones; of exact draws the
+            mean is taken.
         """
         if self.verdict is None:
-            raise ValueError("only draws of vhmc.sample know how far they are off")
-        if self.check is None or self.free is None:
+            raise ValueError("only draws of vhmc.sample have estimates of their errors")
+        if self.check is None or self.uncorrected is None:
             raise ValueError(
                 "none of these draws was checked: give a larger budget, or go on with "
                 "the run that was interrupted"
@@ -124,13 +126,14 @@ class Posterior:
             answer = np.asarray(function(self.parameters.expand(thetas)))
             return answer.reshape(*thetas.shape[:2], -1)
 
-        if self.correction == "exact":
+        if CORRECTIONS[self.correction].has_own_means:
             return mean_of_chains(values(self.unconstrained))
-        free = values(self.free)
-        checked = values(self.check.theta[None])[0]
-        ess = np.nanmin(bulk_ess(free)) if self.free.shape[1] >= 4 else 1.0
-        flat = free.reshape(-1, free.shape[-1])
-        return expect(flat, checked, self.check.share, self.check.weights, float(ess))
+        check, uncorrected = self.check, values(self.uncorrected)
+        checked = values(check.theta[None])[0]
+        is_long = uncorrected.shape[1] >= FEWEST_DRAWS
+        ess = float(np.nanmin(bulk_ess(uncorrected))) if is_long else 1.0
+        flat = uncorrected.reshape(-1, uncorrected.shape[-1])
+        return expect(flat, checked, check.probability, check.weights, ess)
 
     def to_arviz(self, log_likelihood: bool = False) -> Any:
         """InferenceData (ArviZ 0) or DataTree (ArviZ 1), with costs as attributes.
@@ -157,7 +160,7 @@ class Posterior:
             if not groups["log_likelihood"]:
                 raise ValueError("the model does not say the likelihood of single data")
         space = self.parameters
-        return to_arviz(groups, attributes, space.dims, space.coords)
+        return _to_arviz(groups, attributes, space.dims, space.coords)
 
     def summary(self, **options: Any) -> Any:
         """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.
@@ -166,17 +169,17 @@ class Posterior:
         """
         # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
         options = {"round_to": "none", **options}
-        table = _arviz.load().summary(self.to_arviz(), **options)
+        table = load_arviz().summary(self.to_arviz(), **options)
         for name in {"ess_bulk", "ess_tail"} & set(table.columns):
-            table[name] = table[name].clip(upper=self.most_effective)
+            table[name] = table[name].clip(upper=self.max_ess)
         return table
 
     @property
-    def most_effective(self) -> float:
-        """Bound of the effective draws: resampling makes no new ones."""
-        if self.correction != "importance" or self.check is None:
+    def max_ess(self) -> float:
+        """Bound of the effective sample size: resampling makes no new draws."""
+        if self.check is None:
             return np.inf
-        return float(1 / np.sum(self.check.weights**2))
+        return CORRECTIONS[self.correction].max_ess(self.check)
 
     def report(self, path: str | Path) -> Path:
         """Write a page to look at: one file, for any browser, without a network."""
@@ -202,3 +205,25 @@ class Posterior:
             f"Posterior({names}: {chains} chains x {draws} draws, "
             f"{self.num_evaluations} evaluations{verdict})"
         )
+
+
+def _to_arviz(
+    groups: dict[str, dict[str, np.ndarray]],
+    attributes: dict[str, Any],
+    dims: dict[str, list[str]],
+    coords: dict[str, Any],
+) -> Any:
+    """ArviZ's container: InferenceData before version 1, DataTree since.
+
+    groups: arrays of shape (chain, draw, ...) by name.
+    """
+    az = load_arviz()
+    groups = {name: values for name, values in groups.items() if values}
+    if int(az.__version__.split(".")[0]) < 1:
+        data = az.from_dict(**groups, coords=coords, dims=dims)
+    else:
+        data = az.from_dict(groups, coords=coords, dims=dims)
+    data.attrs.update(attributes)
+    for name in groups:
+        data[name].attrs.update(attributes)
+    return data

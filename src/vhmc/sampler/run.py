@@ -1,60 +1,57 @@
-"""One run of the default sampler: search, training, draws, checks, correction."""
+"""One run of the default sampler: search, training, draws, check, correction."""
 
-import copy
 import time
 import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import Account, Paid, RunFailure
-from vhmc.report.watch import LOG
+from vhmc.evaluation.evaluator import Evaluator, Interrupted, RunFailure
+from vhmc.evaluation.replay import Diverged
+from vhmc.report.status import Moment
+from vhmc.report.watch import LOG, Watch
+from vhmc.sampler.assessment import assess
 from vhmc.sampler.check import Check, check, choose
-from vhmc.sampler.correction import best_rung, exact_draws, importance_draws
-from vhmc.sampler.drawing import Frozen, draw
-from vhmc.sampler.judge import judge_corrected, judge_run
-from vhmc.sampler.locate import Located, locate
-from vhmc.sampler.plan import Plan
+from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
+from vhmc.sampler.drawing import Drawn, draw
+from vhmc.sampler.locate import Modes, locate
+from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
-from vhmc.sampler.rounds import Rounds
-from vhmc.sampler.training import repair, starts_of, train
-from vhmc.sampler.verdict import RANKS, Verdict
-from vhmc.sampler.warm_start import located_at, try_old
-from vhmc.sampler.warm_up import settle
-from vhmc.surrogate.log_density import LogDensity
-from vhmc.surrogate.residual import Charted
-from vhmc.surrogate.trainer import AWAY, Learner, default_num_features
-from vhmc.transport.affine import Frame
-from vhmc.transport.affine_fit import refit
-from vhmc.transport.coupling_fit import influence
-from vhmc.transport.transport_map import Chart
+from vhmc.sampler.rounds import RoundReport, Rounds
+from vhmc.sampler.training import repair, train
+from vhmc.sampler.verdict import RANKS, Verdict, unchecked
+from vhmc.sampler.warm_start import confirm
+from vhmc.sampler.warm_up import warm_up
+from vhmc.surrogate.surrogate import Surrogate
+from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
+from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
-"""Rounds' worth of calls below which another attempt is not begun."""
+"""Rounds' worth of evaluations below which another attempt is not begun."""
 FEWEST_CHECKS = 4
-"""Calls below which nothing can be checked."""
-
-
-class Settings(NamedTuple):
-    """What the user chose beside the budget.
-
-    draws, chains, correction, seed, num_features: as in `sample`.
-    """
-
-    draws: int
-    chains: int
-    correction: str
-    seed: int
-    num_features: int | None
+"""Evaluations below which nothing can be checked."""
 
 
 class Attempt(NamedTuple):
-    """A frozen surrogate with its draws and what the truth says of them."""
+    """A surrogate with its draws and what the model says of them."""
 
-    learner: Learner
-    frozen: Frozen
-    checked: Check | None
+    surrogate: Surrogate
+    drawn: Drawn
+    check: Check | None
     verdict: Verdict
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The draws, unconstrained, shape (chain, draw, dim)."""
+        x = self.drawn.x
+        flat = self.surrogate.transport.forward(x.reshape(-1, x.shape[-1]))
+        return flat.reshape(x.shape)
+
+    @property
+    def badness(self) -> tuple[int, float]:
+        """Smaller is better."""
+        efficiency = self.check.importance_efficiency if self.check else 0.0
+        return RANKS.index(self.verdict.status), -efficiency
 
 
 class Clock:
@@ -71,219 +68,259 @@ class Clock:
         self._last = now
 
 
-class Campaign:
-    """A run under way: everything that happens is determined by seed and answers.
+class Run:
+    """A run, determined by its seed and the model's answers.
 
-    account: the model, the budget, and what was paid for.
-    shares: of the budget.
+    evaluator: of the model, within its budget.
     settings: what the user chose.
+    watch: is told how far the run is.
     """
 
-    def __init__(self, account: Account, shares: Plan, settings: Settings):
-        self._account, self._settings = account, settings
-        self.shares = shares
-        self._rng = np.random.default_rng(settings.seed)
+    def __init__(self, evaluator: Evaluator, settings: Settings, watch: Watch):
+        self._evaluator, self._settings, self._watch = evaluator, settings, watch
+        self._target = evaluator.target
         self._clock = Clock()
+        self.is_complete = False
+        self._reset()
+
+    def execute(self, budgets: list[int], old: Surrogate | None) -> Posterior:
+        """Run to the end, or to where the user interrupts it.
+
+        budgets: that the run was given, one after the other.
+        old: surrogate of a related run.
+        """
+        try:
+            posterior = self._to_end(budgets, old)
+        except Interrupted:
+            return self._cut_short()
+        self.is_complete = True
+        return posterior
+
+    def _to_end(self, budgets: list[int], old: Surrogate | None) -> Posterior:
+        try:
+            self._begin(old)
+            for budget in budgets:
+                self._allow(budget)
+                self._train()
+                posterior = self._finish()
+            return posterior
+        except Diverged:
+            warnings.warn(
+                "the ledger was written by another machine or other versions: its "
+                "points are kept, but the draws will differ from that run's",
+                stacklevel=4,
+            )
+        self._evaluator.absorb()
+        self._evaluator.raise_budget(budgets[-1])
+        self._reset()
+        log = self._evaluator.log
+        self._start_training(affine_map(log), _no_modes(log.theta.shape[1]))
+        self._train()
+        return self._finish()
+
+    def _reset(self) -> None:
+        """Nothing has happened yet."""
+        self._plan = self._planned(self._evaluator.budget)
+        self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
-        self._learner: Learner | None = None
+        self._rounds: Rounds | None = None
 
-    def begin(self, old: Charted | None) -> None:
+    def _planned(self, budget: int) -> Plan:
+        return plan(self._target, budget, self._settings.correction)
+
+    def _allow(self, budget: int) -> None:
+        """Go on with a budget; check and correction take their part of it."""
+        self._evaluator.raise_budget(budget)
+        new = self._planned(budget)
+        self._plan = self._plan._replace(check=new.check, correction=new.correction)
+
+    def _begin(self, old: Surrogate | None) -> None:
         """Find the posterior, by an old surrogate or by a search."""
-        account, rng, shares = self._account, self._rng, self.shares
-        origin, chart = account.target.start, None
+        evaluator, rng, plan = self._evaluator, self._rng, self._plan
+        origin, transport = self._target.start, None
+        modes = _no_modes(self._target.dim)
         if old is not None:
-            chart, thetas = try_old(account, rng, old, 2 * shares.chains)
+            transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
-        if chart is None:
-            with_hessian = shares.hessian > 0
-            located = locate(account, rng, shares.search, with_hessian, origin)
-            frame = settle(account, located, rng, shares.settling, shares.chains)
-            chart = Chart((frame,))
-        else:
-            located = located_at(account.paid, chart)
-        self._learn_first(chart, located)
+        if transport is None:
 
-    def begin_with_paid(self) -> None:
-        """Begin with points that another run has paid for."""
-        chart = chart_of(self._account.paid)
-        self._learn_first(chart, located_at(self._account.paid, chart))
+            def hessian(theta: np.ndarray) -> np.ndarray:
+                return evaluator.hessian(theta, "hessian")
 
-    def _learn_first(self, chart: Chart, located: Located) -> None:
-        target = self._account.target
+            located = locate(
+                rng,
+                evaluator.evaluate,
+                origin,
+                plan.search,
+                hessian if plan.hessian else None,
+            )
+            modes = located.modes
+            layer = warm_up(rng, evaluator.evaluate, located, plan.warm_up, plan.chains)
+            transport = TransportMap((layer,))
+        self._start_training(transport, modes)
+
+    def _start_training(self, transport: TransportMap, modes: Modes) -> None:
         size = self._settings.num_features
-        size = default_num_features(target.dim) if size is None else size
+        size = default_num_features(self._target.dim) if size is None else size
         self._clock.lap("search")
-        self._located = located
-        self._learner = Learner(self._account, chart, size, self._rng)
+        self._modes = modes
+        trainer = Trainer(transport, size, self._rng)
         self._rounds = Rounds(
-            self._learner, self.shares.chains, self._rng, target.parameters
+            trainer,
+            self._evaluator,
+            self._plan.chains,
+            self._rng,
+            self._target.parameters.values,
         )
-        self._learner.learn(redraw=True)
+        trainer.start(self._evaluator.log)
 
-    def go(self) -> None:
-        """Train, draw and check until the draws are good or the calls are spent."""
+    def _train(self) -> None:
+        """Train, draw and check until the draws are good or the budget is spent."""
         while not self._attempts or self._goes_on():
-            self._attempt()
+            self._attempts.append(self._attempt())
 
     def _goes_on(self) -> bool:
-        """Whether no attempt is good yet and calls are left for another."""
-        shares = self.shares
-        spare = self._account.left - shares.correcting - shares.checking
-        is_good = self._attempts[-1].verdict.status == "good"
-        goes_on = not is_good and spare >= LEAST_ROUNDS * shares.chains
+        """Whether the last attempt is not good and there is budget for another."""
+        plan = self._plan
+        spare = self._evaluator.left - plan.correction - plan.check
+        verdict = self._attempts[-1].verdict
+        goes_on = verdict.status != "good" and spare >= LEAST_ROUNDS * plan.chains
         if goes_on:
-            reason = self._attempts[-1].verdict.reasons[0]
-            LOG.info("not good yet, training goes on: %s", reason)
+            LOG.info("not good yet, training goes on: %s", verdict.reasons[0])
         return goes_on
 
-    def _attempt(self) -> None:
-        learner, rounds, shares = self._learner, self._rounds, self.shares
-        assert learner is not None
-        account, rng, target = self._account, self._rng, self._account.target
-        if self._attempts and self._attempts[-1].checked is not None:
-            # The checked draws are lessons now, and better places to go on from. Those
-            # of the last attempt: its surrogate, which weighs them, is still there.
-            rounds.restart(*self._attempts[-1].checked[:4])
-            learner.try_harder()
-            learner.reframe(*rounds.recent())
-            learner.learn(redraw=True)
-        train(rounds, shares)
-        repair(rng, rounds, shares, self._settings.chains)
+    def _attempt(self) -> Attempt:
+        rounds, evaluator, rng = self._rounds, self._evaluator, self._rng
+        assert rounds is not None
+        trainer, plan = rounds.trainer, self._plan
+        last = self._attempts[-1].check if self._attempts else None
+        if last is not None:
+            # The checked draws are training data now, and better starts. Those of the
+            # last attempt: its surrogate, which weighs them, is still the trainer's.
+            rounds.restart(last)
+            trainer.require_residual()
+            trainer.refit(evaluator.log, *rounds.recent())
+        train(rounds, evaluator, plan, self._tell_round)
+        repair(rng, rounds, evaluator, plan, self._settings.chains)
         self._clock.lap("training")
-        frozen = self._draw(learner)
-        number = min(shares.checking, account.left - shares.correcting)
+        surrogate, drawn = trainer.surrogate, self._draw(rounds)
+        number = min(plan.check, evaluator.left - plan.correction)
         if number < FEWEST_CHECKS:
-            verdict = unchecked("no call of the model was left to check its draws")
-            self._attempts.append(Attempt(copy.copy(learner), frozen, None, verdict))
-            return
-        flat = learner.chart.to_theta(frozen.x.reshape(-1, target.dim))
-        some = choose(rng, target.parameters, flat, number - number // 4)
-        hot = rounds.hot_draws(number // 4)
-        checked = check(learner, target.parameters, some, hot)
-        verdict = judge_run(self._located, rounds, frozen, checked, target)
-        self._attempts.append(Attempt(copy.copy(learner), frozen, checked, verdict))
-        self._clock.lap("checking")
+            verdict = unchecked("no evaluation was left to check the draws")
+            return Attempt(surrogate, drawn, None, verdict)
+        attempt = Attempt(surrogate, drawn, None, unchecked(""))
+        parameters = self._target.parameters
+        flat = attempt.theta.reshape(-1, self._target.dim)
+        chosen = choose(rng, parameters.values, flat, number - number // 4)
+        tempered = rounds.tempered_draws(number // 4)
+        checked = check(
+            surrogate, evaluator.evaluate, parameters.values, chosen, tempered
+        )
+        labels = [parameters.label(i) for i in range(self._target.dim)]
+        verdict = assess(
+            surrogate,
+            drawn,
+            checked,
+            rounds.reports,
+            self._modes,
+            evaluator.log,
+            labels,
+        )
+        self._clock.lap("check")
+        return attempt._replace(check=checked, verdict=verdict)
 
-    def _draw(self, learner: Learner) -> Frozen:
-        starts = starts_of(self._rng, self._rounds, self._settings.chains)
-        step_size, number = self._rounds.step_size, self._settings.draws
-        residual = learner.residual()
-        watch = self._account.watch
-        watch.phase("drawing")
-        frozen = draw(self._rng, residual, starts, step_size, number, watch)
+    def _draw(self, rounds: Rounds) -> Drawn:
+        """Chains on the surrogate, from dispersed starts."""
+        starts = rounds.dispersed_starts(self._settings.chains)
+        self._watch.phase("drawing")
+        drawn = draw(
+            self._rng,
+            rounds.trainer.surrogate,
+            starts,
+            rounds.step_size,
+            self._settings.draws,
+            self._watch.draws,
+        )
         self._clock.lap("drawing")
-        return frozen
+        return drawn
 
-    def finish(self) -> Posterior:
+    def _tell_round(self, report: RoundReport) -> None:
+        self._watch.round(_moment(report))
+
+    def _finish(self) -> Posterior:
         """The best attempt, corrected as was asked for."""
-        best = min(self._attempts, key=_badness)
-        learner, frozen, checked, verdict = best
-        free = self._unconstrained(best)
-        rung = self._settings.correction
-        if checked is None:
-            return self._posterior(best, free, "none", verdict)
-        if rung == "auto":
-            rung = best_rung(checked, free.reshape(-1, free.shape[-1]))
-        drawn = free
-        if rung == "importance":
-            drawn = importance_draws(self._rng, checked, frozen.energy.shape)
-        elif rung == "exact":
-            number = min(self.shares.correcting, self._account.left)
-            chains = self._settings.chains
-            made = exact_draws(self._rng, learner, frozen, checked, number, chains)
-            drawn, verdict = made.theta, judge_corrected(verdict, made)
-        self._clock.lap("correcting")
-        return self._posterior(best, drawn, rung, verdict)
+        best = min(self._attempts, key=lambda attempt: attempt.badness)
+        theta = best.theta
+        if best.check is None:
+            return self._posterior(best, theta, NONE, best.verdict)
+        flat = theta.reshape(-1, theta.shape[-1])
+        name = resolve(self._settings.correction, best.check, flat)
+        uncorrected = Uncorrected(
+            best.surrogate,
+            best.drawn,
+            best.check,
+            theta,
+            self._evaluator.evaluate,
+            min(self._plan.correction, self._evaluator.left),
+        )
+        corrected = CORRECTIONS[name].draw(self._rng, uncorrected, best.verdict)
+        self._clock.lap("correction")
+        return self._posterior(best, corrected.theta, name, corrected.verdict)
 
-    def cut_short(self) -> Posterior:
-        """What there is when the user ends the run: draws, and an honest verdict."""
+    def _cut_short(self) -> Posterior:
+        """What there is when the user ends the run, with an honest verdict."""
         if self._attempts:
-            best = min(self._attempts, key=_badness)
-            status, reasons, statistics = best.verdict
-            reasons = ("the run was interrupted", *reasons)
-            status = max(status, "caution", key=RANKS.index)
-            verdict = Verdict(status, reasons, statistics)
-            return self._posterior(best, self._unconstrained(best), "none", verdict)
-        if self._learner is None:
+            best = min(self._attempts, key=lambda attempt: attempt.badness)
+            reasons = ("the run was interrupted", *best.verdict.reasons)
+            status = max(best.verdict.status, "caution", key=RANKS.index)
+            verdict = best.verdict._replace(status=status, reasons=reasons)
+            return self._posterior(best, best.theta, NONE, verdict)
+        log = self._evaluator.log
+        if self._rounds is None:
             raise RunFailure(
                 "the run was interrupted during the search: there is nothing to draw "
                 "from yet",
-                paid=self._account.paid,
+                evaluation_log=log,
             )
-        self._learner.learn(redraw=False)
-        frozen = self._draw(self._learner)
+        surrogate = self._rounds.trainer.update(log)
         verdict = unchecked("the run was interrupted before its draws were checked")
-        attempt = Attempt(self._learner, frozen, None, verdict)
-        return self._posterior(attempt, self._unconstrained(attempt), "none", verdict)
-
-    def _unconstrained(self, attempt: Attempt) -> np.ndarray:
-        x = attempt.frozen.x
-        flat = attempt.learner.chart.to_theta(x.reshape(-1, x.shape[-1]))
-        return flat.reshape(x.shape)
+        attempt = Attempt(surrogate, self._draw(self._rounds), None, verdict)
+        return self._posterior(attempt, attempt.theta, NONE, verdict)
 
     def _posterior(
-        self, attempt: Attempt, drawn: np.ndarray, rung: str, verdict: Verdict
+        self, attempt: Attempt, theta: np.ndarray, correction: str, verdict: Verdict
     ) -> Posterior:
-        account, learner = self._account, attempt.learner
-        flat = drawn.reshape(-1, drawn.shape[-1])
-        if rung == "none":
-            # Known since they were drawn, up to the volume of the coordinates.
-            log_volumes = learner.chart.locate(flat)[1]
-            energies = attempt.frozen.energy.ravel() + log_volumes
+        evaluator, surrogate = self._evaluator, attempt.surrogate
+        flat = theta.reshape(-1, theta.shape[-1])
+        if correction == NONE:
+            # Known since they were drawn, up to the determinant of the map.
+            log_det = surrogate.transport.inverse_and_log_det(flat)[1]
+            energies = attempt.drawn.energy.ravel() + log_det
         else:
-            energies = learner.energies(flat)
+            energies = surrogate.energies(flat)
+        reports = self._rounds.reports if self._rounds else []
         return Posterior(
-            parameters=account.target.parameters,
-            unconstrained=drawn,
-            stats={"surrogate_lp": -energies.reshape(drawn.shape[:2])},
-            costs=dict(account.costs),
+            parameters=self._target.parameters,
+            unconstrained=theta,
+            stats={"surrogate_lp": -energies.reshape(theta.shape[:2])},
+            costs=dict(evaluator.costs),
             seconds=self._clock.seconds,
-            surrogate=LogDensity(learner.potential),
+            surrogate=surrogate.log_density,
             warnings=verdict.reasons,
             verdict=verdict,
-            correction=rung,
-            check=attempt.checked,
-            free=self._unconstrained(attempt),
-            paid=account.paid,
-            history=tuple(account.watch.status.history),
-            settings={"budget": account.budget, **self._settings._asdict()},
+            correction=correction,
+            check=attempt.check,
+            uncorrected=attempt.theta,
+            evaluation_log=evaluator.log,
+            history=tuple(_moment(report) for report in reports),
+            settings={"budget": evaluator.budget, **self._settings._asdict()},
         )
 
 
-def unchecked(reason: str) -> Verdict:
-    """Draws that nobody has looked at are not to be trusted."""
-    return Verdict("bad", (reason,), {})
+def _moment(report: RoundReport) -> Moment:
+    return Moment(report.spent, report.score_error, report.delayed_acceptance)
 
 
-def chart_of(paid: Paid) -> Chart:
-    """Coordinates from points alone: the Gaussian of least Fisher divergence."""
-    usable = paid.is_finite & ~np.isin(paid.phase, AWAY)
-    usable = usable if usable.any() else paid.is_finite
-    theta, grad = paid.theta[usable], paid.grad[usable]
-    # The later points know better where the mass is.
-    theta, grad = theta[-max(len(theta) // 2, 1) :], grad[-max(len(grad) // 2, 1) :]
-    spread = np.maximum(theta.std(axis=0), 1e-8)
-    frame = Frame(theta.mean(axis=0), np.diag(spread))
-    x = frame.to_x(theta)
-    whitened = frame.grad_to_x(x, grad)
-    return Chart((frame.then(refit(x, whitened, influence(x, whitened))),))
-
-
-def _badness(attempt: Attempt) -> tuple[int, float]:
-    efficiency = attempt.checked.efficiency if attempt.checked is not None else 0.0
-    return RANKS.index(attempt.verdict.status), -efficiency
-
-
-def warn_if_bad(posterior: Posterior) -> None:
-    """Say aloud what a user must not miss."""
-    verdict = posterior.verdict
-    if verdict is not None and verdict.status == "bad":
-        warnings.warn(f"verdict bad: {verdict.reasons[0]}", stacklevel=3)
-
-
-def outcome(posterior: Posterior) -> str:
-    """How a run ended, in a line."""
-    verdict = posterior.verdict
-    assert verdict is not None
-    reason = f" ({verdict.reasons[0]})" if verdict.reasons else ""
-    return f"verdict {verdict.status}{reason}"
+def _no_modes(dim: int) -> Modes:
+    """No search was made, so no other mode is known."""
+    return Modes(np.zeros((0, dim)), np.zeros(0), has_mode=True)

@@ -1,5 +1,7 @@
 """The verdict: how far draws can be trusted, in one word and the reasons for it."""
 
+import dataclasses
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,148 +10,163 @@ from vhmc.report.cards import verdict_card
 
 RANKS = ("good", "caution", "bad")
 FEWEST_CHECKS = 50
-"""True values below which no verdict is good."""
+"""Checked draws below which no verdict is good."""
+HIGH, LOW = 1, -1
+"""Whether high or low values of a statistic are bad."""
 
 
 class Limit(NamedTuple):
-    """A statistic, the values beyond which it is doubtful and bad, and what it means.
+    """Values of a statistic beyond which draws are doubtful, and bad.
 
-    sign: 1 if large values are bad, -1 if small ones are.
+    sign: `HIGH` or `LOW`.
+    sentence: what such a value means, with a place for it.
     """
 
-    name: str
     sign: int
     caution: float
     bad: float
     sentence: str
 
+    def rank(self, value: float) -> int:
+        """Place in `RANKS`; a value that is not a number is bad."""
+        if not self.sign * value <= self.sign * self.bad:
+            return 2
+        return 0 if self.sign * value <= self.sign * self.caution else 1
 
-LIMITS = (
-    Limit(
-        "efficiency",
-        -1,
-        0.8,
-        0.4,
+
+def limit(sign: int, caution: float, bad: float, sentence: str) -> Any:
+    """A field of a record of statistics that the verdict depends on."""
+    metadata = {"limit": Limit(sign, caution, bad, sentence)}
+    return dataclasses.field(metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    r"""What the verdict rests on: every field with a limit must be given.
+
+    With $w = e^{V - U}$ the importance weights of checked draws:
+
+    importance_efficiency: $E[w]^2 / E[w^2]$.
+    tempered_efficiency: the same as draws of the tempered surrogate see it.
+    independent_acceptance: mean of $\min(1, w_j / w_i)$ over pairs of draws.
+    log_weight_sd: standard deviation of $\log w$.
+    hole_fraction: fraction of draws where the surrogate is too low by far.
+    largest_log_weight: how far the largest $\log w$ is above the median.
+    delayed_acceptance_rate: of delayed-acceptance proposals in the last rounds.
+    score_error: mean squared score error by dimension.
+    stein_mean_error, stein_sd_error: worst errors of means, in posterior sd, and
+        relative errors of sds, to first order from the score errors.
+    weighted_mean_error, weighted_sd_error: the same from the importance weights.
+    rhat, ess: of the worst coordinate of chains on the surrogate.
+    ess_per_draw: the latter by the number of draws.
+    num_checks: checked draws.
+    failed_fraction: of the evaluations away from the search.
+    pareto_k: shape of the weights' tail.
+    single_trajectory_rate: acceptance of single-trajectory proposals.
+    surrogate_acceptance: of chains on the surrogate.
+    missed_modes: other modes of the search that no draw visited.
+    parameter_errors: root mean squared score errors in posterior sd, by parameter.
+    worst_parameter: where they are largest.
+    """
+
+    importance_efficiency: float = limit(
+        *(LOW, 0.8, 0.4),
         "importance efficiency {value:.2f}: the surrogate misses part of the posterior",
-    ),
-    Limit(
-        "wide_efficiency",
-        -1,
-        0.75,
-        0.02,
-        "importance efficiency {value:.2f} as wider draws see it: the surrogate leaves "
-        "out part of the posterior",
-    ),
-    Limit(
-        "delayed_acceptance",
-        -1,
-        0.8,
-        0.6,
-        "an exact step would accept {value:.2f} of the draws",
-    ),
-    Limit(
-        "spread",
-        1,
-        0.5,
-        2.0,
-        "log weights spread by {value:.2g} nats: the surrogate's energy is off",
-    ),
-    Limit(
-        "low_share",
-        1,
-        0.005,
-        0.05,
-        "{value:.1%} of the draws lie in holes of the surrogate",
-    ),
-    Limit(
-        "high",
-        1,
-        2.0,
-        5.0,
-        "one draw counts {value:.1f} nats above the median: mass is hardly covered",
-    ),
-    Limit(
-        "explorers",
-        -1,
-        0.75,
-        0.45,
-        "explorers were accepted {value:.2f} of the time in the last rounds",
-    ),
-    Limit(
-        "score_error",
-        1,
-        0.3,
-        3.0,
-        "score error {value:.2g} of the posterior's own by dimension",
-    ),
-    Limit(
-        "mean_error",
-        1,
-        0.1,
-        0.5,
-        "gradients at draws put the mean of a parameter off by {value:.2f} sd",
-    ),
-    Limit(
-        "sd_error",
-        1,
-        0.06,
-        0.5,
-        "gradients at draws put the sd of a parameter off by {value:.0%}",
-    ),
-    Limit(
-        "mean_shift",
-        1,
-        0.12,
-        0.4,
-        "importance weights put a mean off by {value:.2f} sd",
-    ),
-    Limit(
-        "sd_shift",
-        1,
-        0.15,
-        0.5,
-        "importance weights put an sd off by {value:.0%}",
-    ),
-    Limit("rhat", 1, 1.02, 1.1, "R-hat {value:.3g}: chains on the surrogate disagree"),
-    Limit(
-        "worth",
-        -1,
-        0.15,
-        0.005,
-        "only {value:.1%} of the draws are effective: chains on the surrogate mix "
-        "slowly, and may not have been everywhere",
-    ),
-    Limit("ess", -1, 200.0, 20.0, "only {value:.0f} effective draws"),
-    Limit(
-        "num_checks",
-        -1,
-        FEWEST_CHECKS,
-        8.0,
-        "only {value:.0f} true values to judge by: raise the budget",
-    ),
-    Limit(
-        "failed_share",
-        1,
-        0.02,
-        0.5,
+    )
+    tempered_efficiency: float = limit(
+        *(LOW, 0.75, 0.02),
+        "importance efficiency {value:.2f} by draws of the tempered surrogate: the "
+        "surrogate leaves out part of the posterior",
+    )
+    independent_acceptance: float = limit(
+        *(LOW, 0.8, 0.6),
+        "an independence sampler with the surrogate as its proposal would accept "
+        "{value:.2f} of the draws",
+    )
+    log_weight_sd: float = limit(
+        *(HIGH, 0.5, 2.0),
+        "log weights have an sd of {value:.2g} nats: the surrogate's energy is off",
+    )
+    hole_fraction: float = limit(
+        *(HIGH, 0.005, 0.05),
+        "{value:.1%} of the draws lie where the surrogate is far too low",
+    )
+    largest_log_weight: float = limit(
+        *(HIGH, 2.0, 5.0),
+        "the largest log weight is {value:.1f} nats above the median: the surrogate "
+        "hardly covers part of the mass",
+    )
+    delayed_acceptance_rate: float = limit(
+        *(LOW, 0.75, 0.45),
+        "delayed-acceptance proposals were accepted {value:.2f} of the time in the "
+        "last rounds of training",
+    )
+    score_error: float = limit(
+        *(HIGH, 0.3, 3.0),
+        "squared score error {value:.2g} by dimension, where a standard normal's own "
+        "score has 1",
+    )
+    stein_mean_error: float = limit(
+        *(HIGH, 0.1, 0.5),
+        "score errors at draws put the mean of a parameter off by {value:.2f} sd",
+    )
+    stein_sd_error: float = limit(
+        *(HIGH, 0.06, 0.5),
+        "score errors at draws put the sd of a parameter off by {value:.0%}",
+    )
+    weighted_mean_error: float = limit(
+        *(HIGH, 0.12, 0.4), "importance weights put a mean off by {value:.2f} sd"
+    )
+    weighted_sd_error: float = limit(
+        *(HIGH, 0.15, 0.5), "importance weights put an sd off by {value:.0%}"
+    )
+    rhat: float = limit(
+        *(HIGH, 1.02, 1.1), "R-hat {value:.3g}: chains on the surrogate disagree"
+    )
+    ess_per_draw: float = limit(
+        *(LOW, 0.15, 0.005),
+        "effective sample size {value:.1%} of the draws: chains on the surrogate mix "
+        "slowly and may not have visited all of it",
+    )
+    ess: float = limit(*(LOW, 200.0, 20.0), "effective sample size only {value:.0f}")
+    num_checks: float = limit(
+        *(LOW, FEWEST_CHECKS, 8.0),
+        "only {value:.0f} checked draws to judge by: raise the budget",
+    )
+    failed_fraction: float = limit(
+        *(HIGH, 0.02, 0.5),
         "the model had no finite answer at {value:.1%} of the points",
-    ),
-)
+    )
+    pareto_k: float
+    single_trajectory_rate: float
+    surrogate_acceptance: float
+    missed_modes: int
+    parameter_errors: np.ndarray
+    worst_parameter: str
 
 
-EXACT_LIMITS = (
-    Limit("exact_rhat", 1, 1.1, 1.3, "R-hat {value:.3g}: the exact chains disagree"),
-    Limit(
-        "exact_ess",
-        -1,
-        100.0,
-        20.0,
-        "the exact draws are worth {value:.0f} independent ones: raise the budget",
-    ),
-)
+@dataclass(frozen=True, kw_only=True)
+class ExactStatistics:
+    """What the verdict on draws of the exact correction rests on.
+
+    exact_rhat, exact_ess: of the worst coordinate of their chains.
+    exact_acceptance: by the true energies.
+    """
+
+    exact_rhat: float = limit(
+        *(HIGH, 1.1, 1.3), "R-hat {value:.3g}: the exact chains disagree"
+    )
+    exact_ess: float = limit(
+        *(LOW, 100.0, 20.0),
+        "the exact draws have an effective sample size of {value:.0f}: raise the "
+        "budget",
+    )
+    exact_acceptance: float
+
+
 ABOUT_SURROGATE = (
     "the draws are corrected, but what follows of the surrogate makes their chains "
-    "slow: they may not have been everywhere"
+    "slow: they may not have visited all of the posterior"
 )
 
 
@@ -158,12 +175,24 @@ class Verdict(NamedTuple):
 
     status: `good`, `caution` or `bad`.
     reasons: what speaks against them, the worst first; empty if nothing does.
-    statistics: the numbers it rests on.
+    statistics: the numbers it rests on; none where no draw was checked.
+    exact_statistics: of the exact correction, where that was made.
     """
 
     status: str
     reasons: tuple[str, ...]
-    statistics: dict[str, Any]
+    statistics: Statistics | None = None
+    exact_statistics: ExactStatistics | None = None
+
+    def numbers(self) -> dict[str, float]:
+        """All statistics that are single numbers, by name."""
+        records = [r for r in (self.statistics, self.exact_statistics) if r is not None]
+        found = [item for record in records for item in vars(record).items()]
+        return {
+            name: float(value)
+            for name, value in found
+            if isinstance(value, int | float | np.number)
+        }
 
     def __str__(self) -> str:
         return "\n".join([self.status, *(f"- {reason}" for reason in self.reasons)])
@@ -172,85 +201,58 @@ class Verdict(NamedTuple):
         return verdict_card(self.status, self.reasons)
 
 
-def judge(statistics: dict[str, Any], concerns: list[tuple[str, str]]) -> Verdict:
-    """Weigh statistics against their limits.
+def judge(statistics: Statistics, concerns: list[tuple[str, str]]) -> Verdict:
+    """Compare statistics with their limits.
 
     concerns: further doubts, each with the status it leads to.
     """
     found = [(RANKS.index(status), sentence) for status, sentence in concerns]
-    found += exceeded(statistics, LIMITS)
+    found += exceeded(statistics)
     found.sort(key=lambda row: -row[0])
     rank = found[0][0] if found else 0
     reasons = [sentence for _, sentence in found]
-    if rank and "worst_parameter" in statistics:
+    if rank:
         reasons.append(
-            f"worst known: {statistics['worst_parameter']}; raise the budget or "
+            f"largest score errors: {statistics.worst_parameter}; raise the budget or "
             "reparameterise"
         )
     return Verdict(RANKS[rank], tuple(reasons), statistics)
 
 
-def judge_exact(verdict: Verdict, statistics: dict[str, Any]) -> Verdict:
-    """Judge draws that delayed acceptance made.
+def judge_exact(verdict: Verdict, statistics: ExactStatistics) -> Verdict:
+    """Judge draws of the exact correction.
 
-    Their law is the posterior whatever the surrogate: small errors of it are no reason
-    for caution any more. But chains on a bad one do not get to what it leaves out in
-    any time that their own statistics would notice, nor to a mode that no draw visited.
+    Their law is the posterior whatever the surrogate: its small errors are no reason
+    for caution any more. But chains on a bad one do not reach what it leaves out in
+    any time that their own statistics would notice, nor a mode that no draw visited.
 
     verdict: on the surrogate.
     statistics: of the exact chains.
     """
-    found = exceeded(statistics, EXACT_LIMITS)
+    found = exceeded(statistics)
     reasons = [sentence for _, sentence in sorted(found, key=lambda row: -row[0])]
     rank = max((rank for rank, _ in found), default=0)
-    if verdict.status == "bad" or verdict.statistics.get("missed_modes"):
+    has_missed = verdict.statistics is None or verdict.statistics.missed_modes > 0
+    if verdict.status == "bad" or has_missed:
         rank = max(rank, RANKS.index(verdict.status))
     if rank and verdict.reasons:
         reasons += [ABOUT_SURROGATE, *verdict.reasons]
-    return Verdict(RANKS[rank], tuple(reasons), verdict.statistics | statistics)
+    return Verdict(RANKS[rank], tuple(reasons), verdict.statistics, statistics)
 
 
-def exceeded(
-    statistics: dict[str, Any], limits: tuple[Limit, ...]
-) -> list[tuple[int, str]]:
+def unchecked(reason: str) -> Verdict:
+    """Draws that were not compared with the model are not to be trusted."""
+    return Verdict("bad", (reason,))
+
+
+def exceeded(statistics: Statistics | ExactStatistics) -> list[tuple[int, str]]:
     """Rank and sentence of every limit that is not kept."""
     found = []
-    for limit in limits:
-        if limit.name not in statistics:
+    for entry in dataclasses.fields(statistics):
+        bound: Limit | None = entry.metadata.get("limit")
+        if bound is None:
             continue
-        value = statistics[limit.name]
-        if not limit.sign * value <= limit.sign * limit.bad:
-            found.append((2, limit.sentence.format(value=value)))
-        elif not limit.sign * value <= limit.sign * limit.caution:
-            found.append((1, limit.sentence.format(value=value)))
+        value = getattr(statistics, entry.name)
+        if rank := bound.rank(value):
+            found.append((rank, bound.sentence.format(value=value)))
     return found
-
-
-def mode_concerns(
-    ends: np.ndarray, energies: np.ndarray, is_finished: np.ndarray, draws: np.ndarray
-) -> list[tuple[str, str]]:
-    """Other places where descents came to rest, and no draw has been.
-
-    ends, draws: in coordinates where the posterior is about round.
-    """
-    dim = ends.shape[1]
-    spacing = _nearest(draws[::2], draws[1::2])
-    far = _nearest(ends, draws) > max(4 * np.quantile(spacing, 0.99), 2.0)
-    # A mode that much higher holds a negligible mass unless it is vastly wider.
-    low = energies < energies.min() + dim / 2 + 8
-    number = int(np.sum(far & low & is_finished))
-    if not number:
-        return []
-    gap = float(np.min(energies[far & low & is_finished]) - energies.min())
-    message = (
-        f"{number} of {len(ends)} starts ended in another mode, {gap:.1f} nats from "
-        "the lowest, that no draw visited"
-    )
-    return [("bad" if gap < 3 else "caution", message)]
-
-
-def _nearest(points: np.ndarray, others: np.ndarray) -> np.ndarray:
-    square = (
-        np.sum(points**2, 1)[:, None] + np.sum(others**2, 1) - 2 * points @ others.T
-    )
-    return np.sqrt(np.maximum(square.min(axis=1), 0))

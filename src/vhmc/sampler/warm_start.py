@@ -1,30 +1,39 @@
-"""A related run's surrogate as the place to begin, once the model has confirmed it."""
+"""Warm start: begin with a related run's surrogate, once the model has confirmed it."""
 
+from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vhmc._arguments import shown
-from vhmc.evaluation.evaluator import Account, Paid
+from vhmc.evaluation.evaluator import Evaluate, Evaluator
+from vhmc.evaluation.ledger import LedgerError, LedgerFile
+from vhmc.evaluation.replay import Replay
+from vhmc.evaluation.resume import shapes_of
 from vhmc.evaluation.space import in_words
 from vhmc.evaluation.target import Target
 from vhmc.numerics.importance import efficiency
 from vhmc.sampler.drawing import some_draws
-from vhmc.sampler.locate import Located
 from vhmc.sampler.posterior import Posterior
-from vhmc.surrogate.log_density import LogDensity
-from vhmc.surrogate.residual import Charted
-from vhmc.transport.transport_map import Chart
+from vhmc.surrogate.surrogate import LogDensity, Surrogate, SurrogatePotential
+from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
+from vhmc.transport.transport_map import TransportMap
 
 CHAINS = 8
-LEAST = 0.1
+LEAST_EFFICIENCY = 0.1
 """Importance efficiency at which an old surrogate still covers the posterior."""
+FEWEST_POINTS = 20
+"""Points on file below which there is no surrogate to fit."""
+
+WarmStart = Posterior | LogDensity | str | Path | None
 
 
-def old_surrogate(warm_start: Posterior | LogDensity, target: Target) -> Charted:
+def old_surrogate(warm_start: WarmStart, target: Target) -> Surrogate | None:
     """The surrogate to begin with, if it can be one of this model at all."""
+    if warm_start is None:
+        return None
+    if isinstance(warm_start, str | Path):
+        return surrogate_on_file(warm_start, target)
     density: Any = warm_start
     if isinstance(warm_start, Posterior):
         density = warm_start.surrogate
@@ -35,46 +44,56 @@ def old_surrogate(warm_start: Posterior | LogDensity, target: Target) -> Charted
                 f"this one has {in_words(target.parameters.shapes)}"
             )
     potential = getattr(density, "potential", None)
-    if not isinstance(potential, Charted):
+    if not isinstance(potential, SurrogatePotential):
         raise ValueError(
             f"warm_start must be a posterior of vhmc.sample, got {shown(warm_start)}"
         )
-    dim = len(potential.chart.first.mean)
-    if dim != target.dim:
-        raise ValueError(f"warm_start has dimension {dim}, the model {target.dim}")
-    return potential
+    surrogate = potential.on_host()
+    if surrogate.dim != target.dim:
+        raise ValueError(
+            f"warm_start has dimension {surrogate.dim}, the model {target.dim}"
+        )
+    return surrogate
 
 
-def try_old(
-    account: Account, rng: np.random.Generator, old: Charted, number: int
-) -> tuple[Chart | None, np.ndarray]:
-    """Ask the model at draws of an old surrogate whether the posterior is there.
+def surrogate_on_file(path: str | Path, target: Target) -> Surrogate:
+    """A surrogate fitted to all that the ledger of a related run has on file."""
+    file = LedgerFile(path, is_read_only=True)
+    try:
+        shapes, own = file.facts().get("shapes", {}), shapes_of(target)
+        if shapes != own:
+            raise LedgerError(
+                f"{file.path} is of a model with parameters {in_words(shapes)}, this "
+                f"one has {in_words(own)}"
+            )
+        evaluator = Evaluator(target, 0, Replay(file))
+        evaluator.absorb()
+    finally:
+        file.close()
+    log = evaluator.log
+    if log.is_finite.sum() < FEWEST_POINTS:
+        raise LedgerError(f"{file.path} has too few points to begin with")
+    rng = np.random.default_rng(0)
+    trainer = Trainer(affine_map(log), default_num_features(target.dim), rng)
+    trainer.start(log)
+    recent = slice(-max(len(log.energy) // 3, FEWEST_POINTS), None)
+    known = log.is_finite[recent]
+    return trainer.refit(log, log.theta[recent][known], log.grad[recent][known])
 
-    Returns the old coordinates if it is, and the draws, unconstrained.
+
+def confirm(
+    rng: np.random.Generator, evaluate: Evaluate, old: Surrogate, number: int
+) -> tuple[TransportMap | None, np.ndarray]:
+    """Evaluate draws of an old surrogate to see whether the posterior is there.
+
+    Returns the old map if it is, and the draws, unconstrained.
     """
-    chart = jax.tree.map(np.asarray, old.chart)
-    dim = account.target.dim
-    starts = rng.standard_normal((CHAINS, dim))
-    pool = some_draws(rng, old.residual, starts, dim**-0.25)
-    x = pool[rng.choice(len(pool), number, replace=False)]
-    thetas = chart.to_theta(x)
-    answer = account.evaluate(thetas, "warm start")
+    starts = rng.standard_normal((CHAINS, old.dim))
+    pool = some_draws(rng, old, starts, old.dim**-0.25)
+    thetas = old.transport.forward(pool[rng.choice(len(pool), number, replace=False)])
+    answer = evaluate(thetas, "warm start")
     if not np.isfinite(answer.energy).any():
         return None, thetas
-    guessed = np.asarray(jax.vmap(old)(jnp.asarray(thetas)))
-    share = np.full(number, 1 / number)
-    covers = efficiency(guessed - answer.energy, share) > LEAST
-    return (chart if covers else None), thetas
-
-
-def located_at(paid: Paid, chart: Chart) -> Located:
-    """The best point that was paid for, in place of where descents ended."""
-    best = int(np.argmin(paid.energy))
-    return Located(
-        frame=chart.first,
-        others=[],
-        ends=paid.theta[best : best + 1],
-        energies=paid.energy[best : best + 1],
-        is_finished=np.zeros(1, dtype=bool),
-        has_mode=True,
-    )
+    log_weights = old.energies(thetas) - answer.energy
+    covers = efficiency(log_weights, np.full(number, 1 / number)) > LEAST_EFFICIENCY
+    return (old.transport if covers else None), thetas

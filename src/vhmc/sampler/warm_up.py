@@ -1,123 +1,122 @@
-"""From the mode to the mass: a frame whose draws the model likes."""
+"""Warm up: from the mode to the mass, by a Gaussian fitted to its own draws."""
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import Account
+from vhmc.evaluation.evaluator import Evaluate
 from vhmc.sampler.locate import Located
-from vhmc.transport.affine import Frame, divergence
-from vhmc.transport.affine_fit import refit
-from vhmc.transport.coupling_fit import influence
+from vhmc.transport.affine import Affine, divergence
+from vhmc.transport.affine_fit import fit_affine
+from vhmc.transport.influence import influence
 
-STILL = 0.02
-"""Divergence by dimension below which the frame has come to rest."""
+CONVERGED = 0.02
+"""Divergence by dimension below which the Gaussian has converged."""
 WORSE = 2.0
-"""Nats by which a frame may be worse than the best before we go back."""
+"""Nats by which a Gaussian may be worse than the best before that is taken again."""
 FEWEST = 3
-"""Batches before the frame may be said to rest, and finite points in a batch."""
-DRAWS = 6
-"""At each of several frames, to choose one."""
-DOUBTFUL = 2.0
-"""Nats a root dimension by which log weights vary where a frame is doubtful."""
+"""Batches before the Gaussian may have converged, and finite points in a batch."""
+SCREENING_DRAWS = 6
+"""At each of several Gaussians, to choose one."""
+MAX_SPREAD = 2.0
+"""Half the range of log weights, over the root of the dimension, that is still good."""
 
 
-def settle(
-    account: Account,
-    located: Located,
+def warm_up(
     rng: np.random.Generator,
+    evaluate: Evaluate,
+    located: Located,
     allowance: int,
     batch_size: int,
-) -> Frame:
-    """Refit the frame to gradients at batches of its own draws, until it rests.
+) -> Affine:
+    """Refit a Gaussian to gradients at batches of its own draws until it converges.
 
-    A mode may be far from the mass, and its curvature that of another place. The points
-    are spread as the surrogate will need them, so they serve training as well.
+    A mode may be far from the mass, and have another curvature. The points are spread
+    as the surrogate will need them, so they serve training as well. Where there is no
+    mode, or the log weights of draws around it vary too much, Gaussians on the way
+    there are tried as well.
 
-    Where there is no mode, or the log weights of draws around it vary too much, places
-    on the way there are tried as well.
-
-    allowance: calls of the model.
+    allowance: evaluations.
     """
-    dim = len(located.frame.mean)
     if allowance < 2 * batch_size:
-        return located.frame
-    limit = account.left - allowance
-    frame = _first(account, located, rng, batch_size, allowance // 2 // DRAWS)
-    best, kept = -np.inf, frame
+        return located.layer
+    num_candidates = allowance // 2 // SCREENING_DRAWS
+    layer, num_spent = _screened(rng, evaluate, located, batch_size, num_candidates)
+    dim = len(layer.mean)
+    best, kept = -np.inf, layer
     thetas, grads = [], []
-    for count in range(1, (account.left - limit) // batch_size + 1):
-        theta = frame.to_theta(rng.standard_normal((batch_size, dim)))
-        answer = account.evaluate(theta, "settling")
+    for count in range(1, (allowance - num_spent) // batch_size + 1):
+        theta = layer.forward(rng.standard_normal((batch_size, dim)))
+        answer = evaluate(theta, "warm-up")
         known = np.isfinite(answer.energy)
         if known.sum() < FEWEST:
-            frame = Frame(frame.mean, frame.factor / 2)
+            layer = Affine(layer.mean, layer.factor / 2)
             continue
-        # The median: a mean would be ruled by one draw that fell off a cliff.
-        bound = float(frame.log_volume - np.median(answer.energy))
+        bound = _bound(layer, answer.energy)
         if count > 2 and bound < best - WORSE - 0.1 * dim:
             return kept
         if bound > best:
-            best, kept = bound, frame
+            best, kept = bound, layer
         thetas.append(theta[known])
         grads.append(answer.grad[known])
         theta, grad = np.concatenate(thetas[-3:]), np.concatenate(grads[-3:])
-        x = frame.to_x(theta)
-        grad = frame.grad_to_x(x, grad)
-        change = _not_narrower(refit(x, grad, influence(x, grad)))
-        frame = frame.then(change)
-        if count >= FEWEST and divergence(change) < STILL * dim:
+        x = layer.inverse(theta)
+        grad = layer.pull_back(x, grad)
+        change = _not_narrower(fit_affine(x, grad, influence(x, grad)))
+        layer = layer.compose(change)
+        if count >= FEWEST and divergence(change) < CONVERGED * dim:
             break
-    return frame
+    return layer
 
 
-def _first(
-    account: Account,
-    located: Located,
+def _screened(
     rng: np.random.Generator,
+    evaluate: Evaluate,
+    located: Located,
     batch_size: int,
-    most: int,
-) -> Frame:
-    """The frame at the mode, or a better one on the way there if that is doubtful.
+    num_candidates: int,
+) -> tuple[Affine, int]:
+    """The Gaussian at the mode, or a better one on the way there; also the cost.
 
-    The draws may be far from the posterior's mass, in a neck of it.
-
-    most: frames on the way that may be tried.
+    num_candidates: Gaussians on the way that may be tried.
     """
-    frame = located.frame
-    x = rng.standard_normal((batch_size, len(frame.mean)))
-    energy = account.evaluate(frame.to_theta(x), "scouting").energy
-    if located.has_mode and not _is_doubtful(x, energy):
-        return frame
-    others = located.others[:most]
-    bound = float(frame.log_volume - np.median(energy))
-    return _best(account, rng, others, bound) or frame
-
-
-def _is_doubtful(x: np.ndarray, energy: np.ndarray) -> bool:
-    low, high = np.quantile(0.5 * np.sum(x**2, axis=1) - energy, (0.16, 0.84))
-    return not high - low < 2 * DOUBTFUL * np.sqrt(x.shape[1])
-
-
-def _best(
-    account: Account, rng: np.random.Generator, frames: list[Frame], least: float
-) -> Frame | None:
-    """The frame of the largest evidence bound, if it is above the least wanted."""
-    if not frames:
-        return None
-    white = rng.standard_normal((len(frames), DRAWS, len(frames[0].mean)))
-    thetas = [frame.to_theta(x) for frame, x in zip(frames, white, strict=True)]
-    energy = account.evaluate(np.concatenate(thetas), "scouting").energy
-    middle = np.median(energy.reshape(len(frames), DRAWS), axis=1)
-    bounds = np.array([float(frame.log_volume) for frame in frames]) - middle
+    layer = located.layer
+    x = rng.standard_normal((batch_size, len(layer.mean)))
+    energy = evaluate(layer.forward(x), "screening").energy
+    if located.modes.has_mode and _is_close(x, energy):
+        return layer, batch_size
+    others = located.others[:num_candidates]
+    if not others:
+        return layer, batch_size
+    white = rng.standard_normal((len(others), SCREENING_DRAWS, len(layer.mean)))
+    thetas = [other.forward(x) for other, x in zip(others, white, strict=True)]
+    energies = evaluate(np.concatenate(thetas), "screening").energy
+    energies = energies.reshape(len(others), SCREENING_DRAWS)
+    bounds = np.array([_bound(*pair) for pair in zip(others, energies, strict=True)])
     bounds = np.nan_to_num(bounds, nan=-np.inf)
-    return frames[int(np.argmax(bounds))] if bounds.max() > least else None
+    cost = batch_size + len(others) * SCREENING_DRAWS
+    is_better = bounds.max() > _bound(layer, energy)
+    return (others[int(np.argmax(bounds))] if is_better else layer), cost
 
 
-def _not_narrower(frame: Frame) -> Frame:
+def _bound(layer: Affine, energy: np.ndarray) -> float:
+    """Evidence lower bound of a Gaussian, up to a constant, from energies of its draws.
+
+    By the median: one draw of a huge energy would rule the mean.
+    """
+    return float(layer.log_det_factor - np.median(energy))
+
+
+def _is_close(x: np.ndarray, energy: np.ndarray) -> bool:
+    """Whether the log weights of a Gaussian's draws vary little."""
+    low, high = np.quantile(0.5 * np.sum(x**2, axis=1) - energy, (0.16, 0.84))
+    return bool(high - low < 2 * MAX_SPREAD * np.sqrt(x.shape[1]))
+
+
+def _not_narrower(layer: Affine) -> Affine:
     """Widths of one at least.
 
-    Where the posterior is stiff on one side, gradients at a frame's own draws make it
-    too narrow to leave; a network can take back what is too wide.
+    Where the posterior is stiff on one side, gradients at a Gaussian's own draws make
+    it too narrow to leave; a residual can take back what is too wide.
     """
-    values, vectors = np.linalg.eigh(frame.factor @ frame.factor.T)
+    values, vectors = np.linalg.eigh(layer.factor @ layer.factor.T)
     covariance = (vectors * np.maximum(values, 1.0)) @ vectors.T
-    return Frame(frame.mean, np.linalg.cholesky(covariance))
+    return Affine(layer.mean, np.linalg.cholesky(covariance))

@@ -1,17 +1,21 @@
-r"""The network of the residual: nodes where the data are, weights in one solve.
+r"""Fit a random-feature network: nodes where the data are, weights in one solve.
 
-Everything here is in whitened coordinates, on the host: BLAS beats JAX at these shapes.
+Everything here is in latent coordinates, on the host: BLAS beats JAX at these shapes.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from scipy.special import expit
+
+from vhmc.surrogate.network import Network, Nodes
+from vhmc.surrogate.residual import ZeroResidual
+from vhmc.surrogate.residual_fit import AbstractResidualFit, Fitted, zero_error
+from vhmc.surrogate.training_set import TrainingSet
 
 SCALES = 0.45, 2.25
-"""Range of the lengths of the directions: hinges between wide and narrow."""
-SHARPNESS = 1.0, 0.5, 2.0
+"""Range of the lengths of the directions, which make hinges wide or narrow."""
+SCALE_FACTORS = 1.0, 0.5, 2.0
 """Factors on these scales that are tried; the first unless another is better."""
 REACH = 1.3
 """Hinges pass through training points times this: slightly beyond the data."""
@@ -23,70 +27,61 @@ NEGLIGIBLE = 0.01
 """Differences of squared score errors that are no reason to leave the usual scale."""
 
 
-class Lessons(NamedTuple):
-    r"""What the network is taught, one row a point.
+class NetworkFit(AbstractResidualFit):
+    """Fits of networks to a training set that grows.
 
-    x: points.
-    grad: true gradients less those of $\frac12 |x|^2$.
-    energy: true energies less $\frac12 |x|^2$.
-    weight: influence of each gradient.
-    energy_weight: influence of each energy.
-    is_typical: whether the point counts when an error is measured.
+    capacity: nodes, at most; fewer are used where the held-out error says so.
     """
 
-    x: np.ndarray
-    grad: np.ndarray
-    energy: np.ndarray
-    weight: np.ndarray
-    energy_weight: np.ndarray
-    is_typical: np.ndarray
+    def __init__(self, capacity: int):
+        self._capacity = capacity
+        self._nodes = Nodes(np.zeros((0, 0)), np.zeros(0))
+        self._choice = Choice(1.0, 0, np.inf)
+        self._sums: NormalSums | None = None
+        self._num_fitted = 0
 
+    def reset(self) -> None:
+        """Forget the nodes: none are needed for now."""
+        self._sums, self._choice = None, Choice(1.0, 0, np.inf)
 
-class Nodes(NamedTuple):
-    """Softplus nodes: one direction a row, and offsets."""
-
-    directions: np.ndarray
-    offsets: np.ndarray
-
-    def outputs(self, x: np.ndarray) -> np.ndarray:
-        """Node outputs, one row a point."""
-        return np.logaddexp(x @ self.directions.T + self.offsets, 0.0)
-
-    def slopes(self, x: np.ndarray) -> np.ndarray:
-        """Derivatives of the activations, one row a point."""
-        return expit(x @ self.directions.T + self.offsets)
-
-    def outputs_and_slopes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both, from one product and one exponential."""
-        inputs = x @ self.directions.T + self.offsets
-        small = np.exp(-np.abs(inputs))
-        outputs = np.maximum(inputs, 0.0) + np.log1p(small)
-        return outputs, np.where(inputs < 0, small, 1.0) / (1.0 + small)
-
-    def normal_terms(
-        self, x: np.ndarray, grad: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Matrix and right side of the gradients alone, in Hadamard form."""
-        slopes = self.slopes(x)
-        matrix = slopes.T @ slopes
-        matrix *= self.directions @ self.directions.T
-        return matrix, np.sum(slopes * (grad @ self.directions.T), axis=0)
-
-    def first(self, number: int) -> "Nodes":
-        """That many of them."""
-        return Nodes(self.directions[:number], self.offsets[:number])
-
-    def sharpened(self, factor: float) -> "Nodes":
-        """Narrower or wider hinges, in the same places."""
-        return Nodes(factor * self.directions, factor * self.offsets)
+    def fit(
+        self,
+        rng: np.random.Generator,
+        training: TrainingSet,
+        is_out: np.ndarray,
+        *,
+        redraw: bool,
+        choose_anew: bool,
+        least_ridge: float,
+    ) -> Fitted:
+        """Draw nodes if asked, add the new points, choose the ridge, solve."""
+        if redraw or self._sums is None:
+            redraw = True
+            nodes = place(rng, self._capacity, training)
+            self._nodes = choose_scale(nodes, training, is_out)
+            self._sums = normal_sums(self._nodes, training)
+        else:
+            new = training.where(slice(self._num_fitted, None))
+            self._sums = self._sums.plus(normal_sums(self._nodes, new))
+        self._num_fitted = len(training.x)
+        if redraw or choose_anew or not self._choice.num_features:
+            self._choice = choose(self._nodes, training, self._sums, is_out)
+        ridge, number, error = self._choice
+        if not number:
+            return Fitted(ZeroResidual(), error)
+        equations = self._sums.equations()
+        weights = solve(equations, max(ridge, least_ridge), number)[:number]
+        return Fitted(
+            Network(self._nodes.first(number), weights, self._capacity), error
+        )
 
 
 class Choice(NamedTuple):
-    """What the held-out error chose, and that error.
+    """Ridge and number of nodes with their held-out error.
 
-    ridge: in units of the mean diagonal.
-    num_features: nodes that are used; the others have weight zero.
-    error: mean squared error of the score by dimension, on points held out.
+    ridge: in units of the mean diagonal of the normal equations.
+    num_features: nodes that are used.
+    error: mean squared score error by dimension, on points held out.
     """
 
     ridge: float
@@ -94,15 +89,15 @@ class Choice(NamedTuple):
     error: float
 
 
-def place(rng: np.random.Generator, number: int, lessons: Lessons) -> Nodes:
+def place(rng: np.random.Generator, number: int, training: TrainingSet) -> Nodes:
     """Draw nodes: half along residual gradients and their differences, half anywhere.
 
     With all of them along gradients there are holes where no gradient was seen.
     """
-    dim = lessons.x.shape[1]
-    share = lessons.weight / lessons.weight.sum()
-    one, other, at = rng.choice(len(share), (3, number), p=share)
-    grads, kind = lessons.grad, rng.integers(0, 4, number)[:, None]
+    dim = training.x.shape[1]
+    chance = training.weight / training.weight.sum()
+    one, other, at = rng.choice(len(chance), (3, number), p=chance)
+    grads, kind = training.grad, rng.integers(0, 4, number)[:, None]
     anywhere = rng.standard_normal((number, dim))
     directions = np.where(
         kind == 0,
@@ -114,7 +109,7 @@ def place(rng: np.random.Generator, number: int, lessons: Lessons) -> Nodes:
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     low, high = np.log(SCALES)
     directions *= np.exp(rng.uniform(low, high, (number, 1)))
-    offsets = -np.sum(directions * lessons.x[at] * REACH, axis=1)
+    offsets = -np.sum(directions * training.x[at] * REACH, axis=1)
     return Nodes(directions, offsets)
 
 
@@ -149,23 +144,21 @@ class NormalSums(NamedTuple):
         return matrix, self.right - mean * self.energy
 
 
-def normal_sums(nodes: Nodes, lessons: Lessons) -> NormalSums:
-    r"""Sums of a batch; the gradients' matrix is $(S^\top S) \circ (W W^\top)$."""
-    root = np.sqrt(lessons.weight)[:, None]
-    outputs, slopes = nodes.outputs_and_slopes(lessons.x)
+def normal_sums(nodes: Nodes, training: TrainingSet) -> NormalSums:
+    """Sums of a batch of points."""
+    root = np.sqrt(training.weight)[:, None]
+    outputs, slopes = nodes.outputs_and_slopes(training.x)
     slopes *= root
-    shares = lessons.energy_weight
-    weighted = outputs * np.sqrt(shares)[:, None]
-    matrix = slopes.T @ slopes
-    matrix *= nodes.directions @ nodes.directions.T
+    matrix, right = nodes.hadamard_terms(slopes, training.grad * root)
+    weights = training.energy_weight
+    weighted = outputs * np.sqrt(weights)[:, None]
     matrix += weighted.T @ weighted
-    right = np.sum(slopes * ((lessons.grad * root) @ nodes.directions.T), axis=0)
     return NormalSums(
         matrix=matrix,
-        right=right + outputs.T @ (shares * lessons.energy),
-        outputs=outputs.T @ shares,
-        energy=float(shares @ lessons.energy),
-        weight=float(shares.sum()),
+        right=right + outputs.T @ (weights * training.energy),
+        outputs=outputs.T @ weights,
+        energy=float(weights @ training.energy),
+        weight=float(weights.sum()),
     )
 
 
@@ -192,46 +185,33 @@ def solve_with(equations: tuple[np.ndarray, np.ndarray], ridge: float) -> np.nda
     return scipy.linalg.cho_solve(factor, right, check_finite=False)
 
 
-def hold_out(rng: np.random.Generator, lessons: Lessons) -> np.ndarray:
-    """Which points to hold out: a quarter of the typical ones."""
-    return lessons.is_typical & (rng.uniform(size=len(lessons.weight)) < 0.25)
-
-
-def error_of_none(lessons: Lessons, is_out: np.ndarray) -> float:
-    """Score error without a network at the points held out; infinite if too few."""
-    if is_out.sum() < 4:
-        return np.inf
-    share = lessons.weight[is_out] / lessons.weight[is_out].sum()
-    return float(share @ np.mean(lessons.grad[is_out] ** 2, axis=1))
-
-
-def sharpen(nodes: Nodes, lessons: Lessons, is_out: np.ndarray) -> Nodes:
+def choose_scale(nodes: Nodes, training: TrainingSet, is_out: np.ndarray) -> Nodes:
     """The nodes at the scale of least held-out score error.
 
-    A quarter of the nodes is asked, which costs little and ranks the scales alike.
+    A quarter of the nodes costs little and ranks the scales alike.
     """
     few = nodes.first(-(-len(nodes.offsets) // 4))
-    trials = [few.sharpened(factor) for factor in SHARPNESS]
+    trials = [few.scaled(factor) for factor in SCALE_FACTORS]
     errors = [
-        choose(trial, lessons, normal_sums(trial, lessons), is_out).error
+        choose(trial, training, normal_sums(trial, training), is_out).error
         for trial in trials
     ]
     enough = SLACK * min(errors) + NEGLIGIBLE
     chosen = next(i for i, error in enumerate(errors) if error <= enough)
-    return nodes.sharpened(SHARPNESS[chosen])
+    return nodes.scaled(SCALE_FACTORS[chosen])
 
 
 def choose(
-    nodes: Nodes, lessons: Lessons, sums: NormalSums, is_out: np.ndarray
+    nodes: Nodes, training: TrainingSet, sums: NormalSums, is_out: np.ndarray
 ) -> Choice:
     """Ridge and number of nodes of least score error at the points held out."""
     number = len(nodes.offsets)
     if is_out.sum() < 4:
-        return Choice(1.0, 0, np.inf)  # what nobody can judge is not used
-    out = Lessons(*(rows[is_out] for rows in lessons))
+        return Choice(1.0, 0, np.inf)  # a network that cannot be judged is not used
+    out = training.where(is_out)
     equations = sums.minus(normal_sums(nodes, out)).equations()
     slopes = nodes.slopes(out.x)
-    share = out.weight / out.weight.sum() / lessons.x.shape[1]
+    weight = out.weight / out.weight.sum() / training.x.shape[1]
 
     def trial(ridge, num_features):
         try:
@@ -239,9 +219,9 @@ def choose(
         except np.linalg.LinAlgError:
             return Choice(ridge, num_features, np.inf)
         errors = out.grad - (slopes * weights) @ nodes.directions
-        return Choice(ridge, num_features, float(share @ np.sum(errors**2, axis=1)))
+        return Choice(ridge, num_features, float(weight @ np.sum(errors**2, axis=1)))
 
-    trials = [Choice(1.0, 0, error_of_none(lessons, is_out))]
+    trials = [Choice(1.0, 0, zero_error(training, is_out))]
     ridges = RIDGES[::-1]
     for size in sorted({number // 4, number} - {0}):
         some = [trial(ridges[0], size)]

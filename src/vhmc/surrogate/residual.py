@@ -1,52 +1,103 @@
-r"""The whitened residual surrogate $V(x) = \frac12 |x|^2 + z(x) + \text{guard}(x)$.
+r"""The abstract residual: what a surrogate adds to the standard normal.
 
-Softplus nodes grow at most linearly, so $\exp(-V)$ is always normalisable, and a
-network without data is the standard normal.
+In latent coordinates the surrogate's energy is
+$V(x) = \frac12 |x|^2 + z(x) + \text{guard}(x)$, with $z$ the residual. A residual that
+grows at most linearly leaves $\exp(-V)$ normalisable, whatever it was fitted to.
 """
+
+import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
 
-from vhmc._types import Scalar, Vector
-from vhmc.numerics.bases import Additive
-from vhmc.transport.transport_map import Chart
+from vhmc._types import Scalar, Shared, Vector
 
 
-class Residual(eqx.Module):
-    r"""Energy in whitened coordinates.
+class AbstractResidual(eqx.Module):
+    """An energy $z(x)$ in latent coordinates, on the host and in compiled programs."""
 
-    basis, weights: the network $z$.
-    radius: of the ball in which the network was taught.
-    guard: curvature that is added outside of it, where the network only guesses.
+    @property
+    def is_zero(self) -> bool:
+        """Whether the surrogate is its transport map alone."""
+        return False
+
+    @abc.abstractmethod
+    def __call__(self, x: Vector) -> Scalar:
+        """Energy at one point, for JAX to trace."""
+
+    @abc.abstractmethod
+    def energies(self, x: np.ndarray) -> np.ndarray:
+        """Energies on the host, one point a row."""
+
+    @abc.abstractmethod
+    def grads(self, x: np.ndarray) -> np.ndarray:
+        """Gradients on the host, one point a row."""
+
+    @abc.abstractmethod
+    def on_device(self) -> "AbstractResidual":
+        """The same with JAX's arrays, of shapes that stay the same from fit to fit."""
+
+
+class ZeroResidual(AbstractResidual):
+    """No residual: the transport map is the surrogate."""
+
+    @property
+    def is_zero(self) -> bool:
+        """Always."""
+        return True
+
+    def __call__(self, x: Vector) -> Scalar:
+        """Zero."""
+        return jnp.zeros(())
+
+    def energies(self, x: np.ndarray) -> np.ndarray:
+        """Zeros."""
+        return np.zeros(len(x))
+
+    def grads(self, x: np.ndarray) -> np.ndarray:
+        """Zeros."""
+        return np.zeros_like(x)
+
+    def on_device(self) -> "ZeroResidual":
+        """Itself."""
+        return self
+
+
+class Guard(eqx.Module):
+    r"""Energy $\frac{g}{2} (|x| - R)_+^2$ outside of the ball that the fit knows.
+
+    radius: $R$.
+    curvature: $g$.
     """
 
-    basis: Additive
-    weights: Float[Array, " s"]
-    radius: Scalar
-    guard: Scalar
+    radius: Shared
+    curvature: Shared
+
+    def energy(self, length: Shared) -> Shared:
+        """Energies at points of these lengths."""
+        xp = length.__array_namespace__()
+        return 0.5 * self.curvature * xp.maximum(length - self.radius, 0.0) ** 2
+
+    def grads(self, x: np.ndarray) -> np.ndarray:
+        """Gradients on the host, one point a row."""
+        length = np.linalg.norm(x, axis=1, keepdims=True)
+        beyond = np.maximum(length - self.radius, 0.0) / np.maximum(length, 1e-9)
+        return self.curvature * beyond * x
+
+
+class LatentPotential(eqx.Module):
+    """The surrogate's energy in latent coordinates, for JAX.
+
+    residual, guard: with JAX's arrays.
+    """
+
+    residual: AbstractResidual
+    guard: Guard
 
     def __call__(self, x: Vector) -> Scalar:
         """Energy at `x`."""
         square = jnp.sum(x**2)
         # The root has no gradient at zero, where the guard is off anyway.
         length = jnp.sqrt(jnp.maximum(square, 1e-12))
-        beyond = jnp.maximum(length - self.radius, 0.0)
-        network = self.weights @ self.basis.features(x)
-        return 0.5 * square + network + 0.5 * self.guard * beyond**2
-
-
-class Charted(eqx.Module):
-    """The residual surrogate as a potential on the user's unconstrained space."""
-
-    chart: Chart
-    residual: Residual
-
-    def __call__(self, theta: Vector) -> Scalar:
-        """Energy at `theta`, up to a constant."""
-        x, log_volumes = self.chart.locate(theta[None])
-        return self.residual(x[0]) + log_volumes[0]
-
-    def log_density(self, theta: Vector) -> Scalar:
-        """Log density, up to a constant."""
-        return -self(theta)
+        return 0.5 * square + self.residual(x) + self.guard.energy(length)

@@ -1,49 +1,55 @@
-"""All that was paid for, as a chart and a network: the surrogate and its fit."""
+"""The trainer: fits a surrogate to the evaluation log, again and again."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from vhmc.evaluation.evaluator import Account
-from vhmc.numerics.bases import Additive
-from vhmc.surrogate import network_fit as residual_fit
-from vhmc.surrogate.network_fit import Choice, Lessons, Nodes, NormalSums
-from vhmc.surrogate.residual import Charted, Residual
-from vhmc.transport.affine import Frame, divergence
-from vhmc.transport.affine_fit import refit, stretch, stretch_along
-from vhmc.transport.coupling_fit import capped, influence
-from vhmc.transport.map_fit import Points, straighten, typicality, weighted_error
-from vhmc.transport.transport_map import Chart
+from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.surrogate.network_fit import NetworkFit
+from vhmc.surrogate.residual import Guard, ZeroResidual
+from vhmc.surrogate.residual_fit import (
+    AbstractResidualFit,
+    Fitted,
+    hold_out,
+    zero_error,
+)
+from vhmc.surrogate.surrogate import Surrogate
+from vhmc.surrogate.training_set import AWAY, TrainingSet, training_set
+from vhmc.transport.affine import Affine, divergence
+from vhmc.transport.affine_fit import fit_affine, widen, widen_along
+from vhmc.transport.influence import influence
+from vhmc.transport.map_fit import (
+    EvaluatedPoints,
+    fit_map,
+    typicality,
+    weighted_error,
+)
+from vhmc.transport.transport_map import TransportMap
 
-AWAY = "search", "scouting"
-"""Phases whose points may be far from the posterior's mass."""
-GUARD = 3.0
-"""Curvature that is added outside of the taught ball."""
+GUARD_CURVATURE = 3.0
 REACH = 1.2
-"""Radius of that ball over the distance of the farthest typical point."""
+"""Radius of the guard over the distance of the farthest typical point."""
 HOLE = 4.0
-"""Nats by which the surrogate is too low where it has a hole."""
-MOST_IN_HOLES = 0.1
-"""Share of draws in holes above which the network is too free."""
-FLOORS = 1e-8, 1e-4, 1e-1
-"""Smallest, first and largest least ridge."""
-NEARLY = 1e-3
-"""Mean squared score error by dimension at which a chart needs no network.
+"""Nats by which the surrogate is too low where it is said to have a hole."""
+MAX_IN_HOLES = 0.1
+"""Fraction of draws in holes above which the least ridge is raised."""
+LEAST_RIDGE = 1e-8, 1e-4, 1e-1
+"""Smallest, first and largest bound of the ridge from below."""
+NEGLIGIBLE = 1e-3
+"""Mean squared score error by dimension at which a map needs no residual.
 
 On average over directions means are then off by 0.03 sd at most (all of it in one
-direction of d: by 0.03 times the root of d), which the checks would show; the network
+direction of d: by 0.03 times the root of d), which the checks would show; a residual
 would cost more than it gives.
 """
-PLAIN = 4e-3
-"""The same for a surrogate that has no network yet, as estimates vary.
+SUFFICIENT = 4e-3
+"""The same while the surrogate has no residual yet, as estimates vary.
 
-A chart is fitted to the scores: what is left of them moves means and widths in second
+A map is fitted to the scores: what is left of them moves means and widths in second
 order only.
 """
-PLAIN_TOTAL = 0.2
+SUFFICIENT_TOTAL = 0.2
 """The same for all dimensions together."""
-STRAIGHTER = 0.9
-"""A new chart must have less than this of the score error of the old one."""
+BETTER = 0.9
+"""A new map must have less than this of the score error of the old one."""
 
 
 def default_num_features(dim: int) -> int:
@@ -51,217 +57,187 @@ def default_num_features(dim: int) -> int:
     return int(np.clip(150 * dim, 300, 1500))
 
 
-class Learner:
-    """The surrogate of a run, refitted to everything in the account.
+class Trainer:
+    """Fits surrogates of a run; each fit returns a new one.
 
-    account: what was paid for.
-    chart: whitened coordinates to begin with.
-    num_features: nodes of the network, at most; none leaves the Gaussian.
+    transport: map to begin with.
+    num_features: nodes of the network, at most; none leaves the affine map alone.
     rng: places the nodes and splits the data.
+    residual_fit: family of residuals; random-feature networks unless given.
     """
 
     def __init__(
         self,
-        account: Account,
-        chart: Chart,
+        transport: TransportMap,
         num_features: int,
         rng: np.random.Generator,
+        residual_fit: AbstractResidualFit | None = None,
     ):
-        self.account, self._rng = account, rng
-        self.chart = chart
-        self.choice = Choice(1.0, 0, np.inf)
-        self._num_features = num_features
-        self._nodes = Nodes(
-            np.zeros((num_features, account.target.dim)), np.zeros(num_features)
-        )
-        self._weights = np.zeros(num_features)
-        self._radius = np.inf
-        self._floor = FLOORS[1]
-        self._num_learnt = 0
-        self._sums: NormalSums | None = None
+        self._rng = rng
+        self._has_residual = num_features > 0
+        self._residual_fit = residual_fit or NetworkFit(num_features)
+        guard = Guard(np.inf, GUARD_CURVATURE)
+        self.surrogate = Surrogate(transport, ZeroResidual(), guard)
+        self._error = np.inf
+        self._least_ridge = LEAST_RIDGE[1]
         self._origin = 0.0
         # In many dimensions the log weights add up what each has left.
-        self._plain = max(NEARLY, min(PLAIN, PLAIN_TOTAL / account.target.dim))
-
-    def try_harder(self) -> None:
-        """Bring in a network from now on: without one the draws were not good."""
-        self._plain = 0.0
-
-    @property
-    def dim(self) -> int:
-        """Number of parameters."""
-        return self._nodes.directions.shape[1]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the chart is the posterior already, so that no network is needed."""
-        return not self.choice.num_features and self.choice.error <= self._plain
-
-    @property
-    def _enough(self) -> float:
-        """Score error that is small enough; a network comes in for a clear reason."""
-        return self._plain if self.is_plain else min(NEARLY, self._plain)
-
-    def residual(self) -> Residual:
-        """The surrogate in the chart's coordinates, for JAX.
-
-        All nodes or none: two shapes, so two programs, and that for none is much faster
-        to compile and to run.
-        """
-        number = self._num_features if self.choice.num_features else 0
-        directions, offsets = (jnp.asarray(rows) for rows in self._nodes.first(number))
-        return Residual(
-            Additive(directions, offsets),
-            jnp.asarray(self._weights[:number]),
-            jnp.asarray(self._radius),
-            jnp.asarray(GUARD),
+        self._sufficient = max(
+            NEGLIGIBLE, min(SUFFICIENT, SUFFICIENT_TOTAL / transport.dim)
         )
 
     @property
-    def potential(self) -> Charted:
-        """The surrogate on the unconstrained space."""
-        chart = jax.tree.map(jnp.asarray, self.chart)
-        return Charted(chart, self.residual())
+    def is_map_sufficient(self) -> bool:
+        """Whether the transport map needs no residual."""
+        return self.surrogate.residual.is_zero and self._error <= self._sufficient
 
-    def energies(self, thetas: np.ndarray) -> np.ndarray:
-        """Surrogate energies of points, up to a constant."""
-        x, log_volumes = self.chart.locate(thetas)
-        length = np.linalg.norm(x, axis=1)
-        guard = 0.5 * GUARD * np.maximum(length - self._radius, 0.0) ** 2
-        number = self.choice.num_features  # the others have no weight
-        network = self._nodes.first(number).outputs(x) @ self._weights[:number]
-        return 0.5 * length**2 + network + guard + log_volumes
+    def require_residual(self) -> None:
+        """Fit a residual from now on: without one the draws were not good."""
+        self._sufficient = 0.0
 
-    def score_errors(self, thetas: np.ndarray, grads: np.ndarray) -> np.ndarray:
-        """Gradients of the surrogate less the true ones, in the chart's coordinates."""
-        x, grad = self.chart.scores(thetas, grads)
-        length = np.linalg.norm(x, axis=1, keepdims=True)
-        beyond = np.maximum(length - self._radius, 0.0) / np.maximum(length, 1e-9)
-        number = self.choice.num_features
-        nodes, weights = self._nodes.first(number), self._weights[:number]
-        network = (nodes.slopes(x) * weights) @ nodes.directions
-        return x + network + GUARD * beyond * x - grad
+    def start(self, log: EvaluationLog) -> Surrogate:
+        """Fit a residual on the first map."""
+        return self._fit(log, self.surrogate.transport, redraw=True)
 
-    def lessons(self) -> Lessons:
-        """The account in the chart's coordinates, with capped influence."""
-        paid = self.account.paid
-        known = paid.is_finite
-        dim = self.dim
-        is_search = np.isin(paid.phase[known], AWAY)
-        theta = paid.theta[known]
-        # Points too far away for the chart teach nothing.
-        with np.errstate(over="ignore", invalid="ignore"):
-            x, grad = self.chart.scores(theta, paid.grad[known])
-            energy = paid.energy[known] - self.chart.locate(theta)[1]
-            lost = ~np.isfinite(np.sum(x + grad, axis=1) + energy)
-        x[lost], grad[lost], energy[lost] = 0.0, 0.0, np.inf
-        level = energy - 0.5 * np.sum(x**2, axis=1) - self._origin
-        cap, energy_cap = influence(x, grad), capped(level**2, dim)
-        # Only the search goes where the posterior is not. Elsewhere a high energy is
-        # news, often of a hole: weights by energy alone would never fill it.
-        lowest = energy[~is_search] if not is_search.all() else energy
-        excess = energy - lowest.min()
-        search = np.exp(-np.maximum(excess - 2 * dim, 0) / dim)
-        far = (1 + np.maximum(excess - 5 * dim - 20, 0) / dim) ** -2
-        weight = cap * far * np.where(is_search, search, 1.0)
-        is_typical = ~is_search & (excess < 5 * dim + 20)
-        level[lost] = 0.0
-        return Lessons(x, grad - x, level, weight, weight * energy_cap, is_typical)
+    def update(self, log: EvaluationLog, *, choose_anew: bool = False) -> Surrogate:
+        """Fit the residual to all points on the same map.
 
-    def reframe(self, thetas: np.ndarray, grads: np.ndarray) -> None:
-        """Refit the chart to states of the chains; `learn(redraw=True)` must follow.
-
-        A chart that is the posterior already, all but exactly, is left alone: there is
-        only chance to be fitted to.
+        choose_anew: choose ridge and number of nodes again.
         """
-        x, grad = self.chart.scores(thetas, grads)
-        if len(x) and np.mean((grad - x) ** 2) <= self._enough:
-            return
-        chart = self.chart.then(refit(x, grad, influence(x, grad)))
-        if self._num_features and self.dim > 1:
-            chart = self._straighter(chart)
-        if self._num_features:
-            # Only a network can take back what a wider Gaussian has too much.
-            chart = _widened(chart, thetas)
-        self.chart = chart
+        transport = self.surrogate.transport
+        return self._fit(log, transport, redraw=False, choose_anew=choose_anew)
+
+    def refit(
+        self, log: EvaluationLog, thetas: np.ndarray, grads: np.ndarray
+    ) -> Surrogate:
+        """Fit the map to states of the chains, then a new residual to all points.
+
+        A map that is the posterior already, all but exactly, is left alone: there is
+        only noise to be fitted.
+        """
+        transport = self.surrogate.transport
+        x, grad = transport.pull_back(thetas, grads)
+        if not (len(x) and np.mean((grad - x) ** 2) <= self._enough):
+            transport = transport.then(fit_affine(x, grad, influence(x, grad)))
+            if self._has_residual and transport.dim > 1:
+                transport = self._better_map(log, transport)
+            if self._has_residual:
+                # Only a residual can take back what a wider Gaussian has too much.
+                transport = _widened(transport, thetas)
+        return self._fit(log, transport, redraw=True)
 
     def drift(self, thetas: np.ndarray, grads: np.ndarray) -> float:
-        """How far the states have gone from the chart: divergence by dimension.
+        """Divergence by dimension of the chains' states from the map's Gaussian.
 
-        Where they outgrow it along a single direction, that divergence counts alone.
+        Where they are wider along a single direction, that divergence counts alone.
         """
-        x, grad = self.chart.scores(thetas, grads)
-        change = divergence(refit(x, grad, influence(x, grad))) / self.dim
-        outgrown = divergence(stretch_along(x, self.chart.directions))
+        transport = self.surrogate.transport
+        x, grad = transport.pull_back(thetas, grads)
+        change = divergence(fit_affine(x, grad, influence(x, grad))) / transport.dim
+        outgrown = divergence(widen_along(x, transport.directions))
         return max(change, outgrown)
 
-    def _straighter(self, chart: Chart) -> Chart:
-        """A chart made anew, bends and all, if it is better than this one."""
-        paid, is_typical = self.account.paid, self.lessons().is_typical
-        known = np.flatnonzero(paid.is_finite)[is_typical]
-        points = Points(paid.theta[known], paid.energy[known], paid.grad[known])
-        outer = chart.layers[0]
-        if len(known) < 4 or not isinstance(outer, Frame):
-            return chart
-        new = straighten(self._rng, points, outer)
-        share = typicality(chart, points)
-        old_error, new_error = (
-            weighted_error(one, points, share) for one in (chart, new)
-        )
-        return new if new_error < STRAIGHTER * old_error else chart
+    def training_set(self, log: EvaluationLog) -> TrainingSet:
+        """The evaluated points in the coordinates of the current map."""
+        return training_set(log, self.surrogate.transport, self._origin)
 
-    def learn(self, *, redraw: bool, choose: bool = False) -> None:
-        """Fit the network to all that was paid for.
+    def adapt_ridge(self, log_weights: np.ndarray) -> None:
+        """Raise the least ridge while draws fall where the surrogate is too low.
 
-        redraw: draw nodes anew; needed after the frame has changed.
-        choose: choose ridge and number of nodes anew, as `redraw` does anyway, with
-            the nodes' scale.
-        """
-        if redraw:
-            # The constant that a chart leaves between the two energies, about.
-            self._origin += float(np.median(self.lessons().energy))
-        lessons = self.lessons()
-        energy = lessons.energy + 0.5 * np.sum(lessons.x**2, axis=1)
-        is_inside = lessons.is_typical & (energy < energy.min() + self.dim + 12)
-        inside = np.linalg.norm(lessons.x[is_inside], axis=1).max(initial=0.0)
-        self._radius = REACH * max(inside, np.sqrt(self.dim))
-        if not self._num_features:
-            return
-        is_out = residual_fit.hold_out(self._rng, lessons)
-        alone = residual_fit.error_of_none(lessons, is_out)
-        if alone <= self._enough:
-            self.choice = Choice(1.0, 0, alone)
-            self._weights, self._sums = np.zeros(self._num_features), None
-            return
-        if redraw or self._sums is None:
-            nodes = residual_fit.place(self._rng, self._num_features, lessons)
-            self._nodes = residual_fit.sharpen(nodes, lessons, is_out)
-            self._sums = residual_fit.normal_sums(self._nodes, lessons)
-        else:
-            new = Lessons(*(rows[self._num_learnt :] for rows in lessons))
-            self._sums = self._sums.plus(residual_fit.normal_sums(self._nodes, new))
-        self._num_learnt = len(lessons.x)
-        if redraw or choose or not self.choice.num_features:
-            self.choice = residual_fit.choose(self._nodes, lessons, self._sums, is_out)
-        ridge = max(self.choice.ridge, self._floor)
-        self._weights = residual_fit.solve(
-            self._sums.equations(), ridge, self.choice.num_features
-        )
-
-    def mind_holes(self, log_weights: np.ndarray) -> None:
-        """Raise the least ridge while the surrogate's draws fall into its holes.
-
-        log_weights: surrogate energies less true ones at draws of the surrogate.
+        log_weights: surrogate's less true energies at draws of the surrogate.
         """
         if not len(log_weights):
             return
         depth = np.median(log_weights) - log_weights
         is_deep = ~(depth < HOLE)
-        self._floor *= 10.0 if is_deep.mean() > MOST_IN_HOLES else 0.8
-        self._floor = float(np.clip(self._floor, FLOORS[0], FLOORS[2]))
+        self._least_ridge *= 10.0 if is_deep.mean() > MAX_IN_HOLES else 0.8
+        smallest, _, largest = LEAST_RIDGE
+        self._least_ridge = float(np.clip(self._least_ridge, smallest, largest))
+
+    @property
+    def _enough(self) -> float:
+        """Score error that is small enough; a residual comes in for a clear reason."""
+        if self.is_map_sufficient:
+            return self._sufficient
+        return min(NEGLIGIBLE, self._sufficient)
+
+    def _fit(
+        self,
+        log: EvaluationLog,
+        transport: TransportMap,
+        *,
+        redraw: bool,
+        choose_anew: bool = False,
+    ) -> Surrogate:
+        """Fit a residual to all points on this map.
+
+        redraw: the map has changed.
+        """
+        training = training_set(log, transport, self._origin)
+        if redraw:
+            # About the constant that a map leaves between the two energies.
+            self._origin += float(np.median(training.energy))
+            training = training_set(log, transport, self._origin)
+        fitted = Fitted(ZeroResidual(), self._error)
+        if self._has_residual:
+            is_out = hold_out(self._rng, training)
+            error = zero_error(training, is_out)
+            if error <= self._enough:
+                self._residual_fit.reset()
+                fitted = Fitted(ZeroResidual(), error)
+            else:
+                fitted = self._residual_fit.fit(
+                    self._rng,
+                    training,
+                    is_out,
+                    redraw=redraw,
+                    choose_anew=choose_anew,
+                    least_ridge=self._least_ridge,
+                )
+        self._error = fitted.error
+        self.surrogate = Surrogate(transport, fitted.residual, _guard(training))
+        return self.surrogate
+
+    def _better_map(self, log: EvaluationLog, transport: TransportMap) -> TransportMap:
+        """A map fitted from the start, curved layers and all, if it is better."""
+        is_typical = self.training_set(log).is_typical
+        known = np.flatnonzero(log.is_finite)[is_typical]
+        points = EvaluatedPoints(log.theta[known], log.energy[known], log.grad[known])
+        if len(known) < 4:
+            return transport
+        new = fit_map(self._rng, points, transport.layers[0])
+        weights = typicality(transport, points)
+        old_error, new_error = (
+            weighted_error(one, points, weights) for one in (transport, new)
+        )
+        return new if new_error < BETTER * old_error else transport
 
 
-def _widened(chart: Chart, thetas: np.ndarray) -> Chart:
-    """As wide as the states, where they have outgrown it."""
-    chart = chart.then(stretch(chart.to_x(thetas)))
-    return chart.then(stretch_along(chart.to_x(thetas), chart.directions))
+def affine_map(log: EvaluationLog) -> TransportMap:
+    """A map from points alone: the Gaussian of least Fisher divergence."""
+    usable = log.is_finite & ~np.isin(log.phase, AWAY)
+    usable = usable if usable.any() else log.is_finite
+    theta, grad = log.theta[usable], log.grad[usable]
+    # The later points know better where the mass is.
+    theta, grad = theta[-max(len(theta) // 2, 1) :], grad[-max(len(grad) // 2, 1) :]
+    spread = np.maximum(theta.std(axis=0), 1e-8)
+    layer = Affine(theta.mean(axis=0), np.diag(spread))
+    x = layer.inverse(theta)
+    pulled = layer.pull_back(x, grad)
+    inner = fit_affine(x, pulled, influence(x, pulled))
+    return TransportMap((layer.compose(inner),))
+
+
+def _guard(training: TrainingSet) -> Guard:
+    """Around the typical points of low energy."""
+    dim = training.x.shape[1]
+    energy = training.energy + 0.5 * np.sum(training.x**2, axis=1)
+    is_inside = training.is_typical & (energy < energy.min() + dim + 12)
+    inside = np.linalg.norm(training.x[is_inside], axis=1).max(initial=0.0)
+    return Guard(REACH * max(inside, np.sqrt(dim)), GUARD_CURVATURE)
+
+
+def _widened(transport: TransportMap, thetas: np.ndarray) -> TransportMap:
+    """As wide as the states, where they are wider than the map."""
+    transport = transport.then(widen(transport.inverse(thetas)))
+    return transport.then(widen_along(transport.inverse(thetas), transport.directions))

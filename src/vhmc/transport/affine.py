@@ -1,15 +1,14 @@
-r"""Whitened coordinates $\theta = \mu + A x$: in them the posterior is about round."""
-
-from typing import NamedTuple
+r"""The affine layer $\theta = \mu + A x$: a Gaussian as coordinates."""
 
 import numpy as np
 import scipy.linalg
 
 from vhmc._types import Shared
+from vhmc.transport.layer import AbstractLayer
 
 
-class Frame(NamedTuple):
-    r"""A Gaussian with mean $\mu$ and covariance $A A^\top$, as coordinates.
+class Affine(AbstractLayer):
+    r"""The layer that takes a standard normal to mean $\mu$, covariance $A A^\top$.
 
     mean: $\mu$.
     factor: $A$, lower triangular.
@@ -18,51 +17,64 @@ class Frame(NamedTuple):
     mean: Shared
     factor: Shared
 
-    def to_x(self, theta: Shared) -> Shared:
-        """Points in this frame, one a row."""
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        r"""Rows $\mu + A x$."""
+        return self.mean + x @ self.factor.T
+
+    def inverse(self, theta: Shared) -> Shared:
+        r"""Rows $A^{-1} (\theta - \mu)$."""
         xp = theta.__array_namespace__()
         return xp.linalg.solve(self.factor, (theta - self.mean).T).T
 
-    def to_theta(self, x: np.ndarray) -> np.ndarray:
-        """Points outside of it, one a row."""
-        return self.mean + x @ self.factor.T
-
-    def grad_to_x(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        r"""Gradients with respect to $x$: rows $A^\top \nabla U$."""
+    def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        r"""Rows $A^\top g$."""
         return grad @ self.factor
 
-    def grad_to_theta(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        """Back again."""
+    def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        r"""Rows $A^{-\top} g$."""
         return np.linalg.solve(self.factor.T, grad.T).T
 
-    def log_volumes(self, x: Shared) -> Shared:
-        """The logarithm of the volume, at every row of `x`."""
-        return x.__array_namespace__().full(len(x), self.log_volume)
+    def log_det(self, x: Shared) -> Shared:
+        r"""The constant $\log |\det A|$ for every row."""
+        return x.__array_namespace__().full(len(x), self.log_det_factor)
 
-    def log_volume_grads(self, x: np.ndarray) -> np.ndarray:
-        """No gradient: the volume is the same everywhere."""
+    def log_det_grad(self, x: np.ndarray) -> np.ndarray:
+        """Zero: the determinant is a constant."""
         return np.zeros_like(x)
 
-    def then(self, inner: "Frame") -> "Frame":
-        """The frame whose coordinates are those of `inner` within this one."""
-        mean = self.to_theta(inner.mean[None])[0]
-        return Frame(mean, self.factor @ inner.factor)
+    @property
+    def linear_part(self) -> np.ndarray:
+        r"""The factor $A$."""
+        return self.factor
 
     @property
-    def log_volume(self) -> Shared:
-        r"""Logarithm of $|\det A|$."""
+    def log_det_factor(self) -> Shared:
+        r"""$\log |\det A|$."""
         xp = self.factor.__array_namespace__()
         return xp.sum(xp.log(xp.diagonal(self.factor)))
 
+    def compose(self, inner: "Affine") -> "Affine":
+        """One layer that applies `inner` first and this one to the result."""
+        mean = self.forward(inner.mean[None])[0]
+        return Affine(mean, self.factor @ inner.factor)
 
-def frame_from_precision(mean: np.ndarray, precision: np.ndarray) -> Frame:
-    """Frame of the Gaussian with this (positive definite) precision."""
+    def then(self, inner: AbstractLayer) -> tuple[AbstractLayer, ...]:
+        """One layer if the inner one is affine as well."""
+        return inner.within_affine(self)
+
+    def within_affine(self, outer: "Affine") -> tuple[AbstractLayer, ...]:
+        """Their composition, which is one affine layer."""
+        return (outer.compose(self),)
+
+
+def affine_from_precision(mean: np.ndarray, precision: np.ndarray) -> Affine:
+    """The layer of the Gaussian with this (positive definite) precision."""
     lower = np.linalg.cholesky(precision)
     covariance = scipy.linalg.cho_solve((lower, True), np.eye(len(mean)))
-    return Frame(mean, np.linalg.cholesky((covariance + covariance.T) / 2))
+    return Affine(mean, np.linalg.cholesky((covariance + covariance.T) / 2))
 
 
-def divergence(frame: Frame) -> float:
-    """Kullback-Leibler divergence of the frame's Gaussian from the standard normal."""
-    square = np.sum(frame.factor**2) + frame.mean @ frame.mean
-    return float(0.5 * (square - len(frame.mean)) - frame.log_volume)
+def divergence(layer: Affine) -> float:
+    """Kullback-Leibler divergence of the layer's Gaussian from the standard normal."""
+    square = np.sum(layer.factor**2) + layer.mean @ layer.mean
+    return float(0.5 * (square - len(layer.mean)) - layer.log_det_factor)

@@ -11,27 +11,31 @@ For a Gaussian posterior that is the posterior, wherever the points lie.
 
 import numpy as np
 
-from vhmc.transport.affine import Frame
+from vhmc.transport.affine import Affine
 
 PRIOR_POINTS = 5.0
-"""Points that the old frame is worth, beside one for every four dimensions."""
+"""Points that the identity is worth, beside one for every four dimensions."""
 
-CHANGE = 1e-4, 1e4
-"""Least and largest variance of a new frame within the old one."""
+VARIANCES = 1e-4, 1e4
+"""Least and largest variance of the layer."""
 SURE = 1.5
-"""States of a chain are worth less than as many independent points."""
-MOST_STRETCH = 10.0
-MOST_STRETCHED = 3
+"""Factor on the edge of the noise: states of a chain are not independent."""
+MAX_WIDTH = 10.0
+MAX_DIRECTIONS = 3
 NOTABLE = 3.0
 """Standard errors by which a variance along one direction exceeds one."""
 LEAP = 1.5
-"""Width along such a direction over that of the points."""
+"""New width along such a direction over that of the points."""
 OVERSHOOT = 1.2
-"""Points that outgrow a frame are on their way: it is made wider than they are yet."""
+"""New width over that of the points: chains that widen are still on their way."""
 
 
-def refit(x: np.ndarray, grad: np.ndarray, weights: np.ndarray) -> Frame:
-    """Frame from weighted points and gradients, shrunk towards the standard normal."""
+def fit_affine(x: np.ndarray, grad: np.ndarray, weights: np.ndarray) -> Affine:
+    """The layer of least divergence, shrunk towards the identity.
+
+    x, grad: points and gradients of the energy, one a row.
+    weights: of the points.
+    """
     dim = x.shape[1]
     total = weights.sum() ** 2 / np.sum(weights**2)
     share = weights / weights.sum()
@@ -44,55 +48,56 @@ def refit(x: np.ndarray, grad: np.ndarray, weights: np.ndarray) -> Frame:
         for rows, mean in ((x, mean_x), (grad, mean_grad))
     )
     values, vectors = np.linalg.eigh(geometric_mean(spread_x, spread_grad))
-    covariance = (vectors * np.clip(values, *CHANGE)) @ vectors.T
+    covariance = (vectors * np.clip(values, *VARIANCES)) @ vectors.T
     mean = keep * (mean_x - covariance @ mean_grad)
-    return Frame(mean, np.linalg.cholesky(covariance))
+    return Affine(mean, np.linalg.cholesky(covariance))
 
 
-def stretch(x: np.ndarray) -> Frame:
-    r"""Wider frame along directions in which points are more than standard normal.
+def widen(x: np.ndarray) -> Affine:
+    r"""Layer that widens directions in which points exceed the standard normal.
 
     A residual can bend a wide Gaussian but not reach beyond a narrow one, where
-    $|x|^2 / 2$ outgrows every network. Only spreads well above the edge that sampling
-    noise gives to standard normal points (Marchenko and Pastur) count.
+    $|x|^2 / 2$ outgrows every network. Only variances well above the edge of the
+    spectrum of standard normal points (Marchenko and Pastur) count.
     """
     num_distinct, dim = len(np.unique(x, axis=0)), x.shape[1]
     if num_distinct <= dim:
-        return Frame(np.zeros(dim), np.eye(dim))
+        return Affine(np.zeros(dim), np.eye(dim))
     edge = SURE * (1 + np.sqrt(dim / num_distinct)) ** 2
     values, vectors = np.linalg.eigh(np.cov(x.T).reshape(dim, dim))
     widths = np.where(values > edge, OVERSHOOT * np.sqrt(values), 1.0)
-    widths = np.minimum(widths, MOST_STRETCH)
+    widths = np.minimum(widths, MAX_WIDTH)
     covariance = (vectors * widths**2) @ vectors.T
-    # Where it was too narrow it may sit at one end, too.
+    # Where the layer was too narrow its mean may be off as well.
     shift = vectors @ (np.where(widths > 1, 1.0, 0.0) * (vectors.T @ x.mean(axis=0)))
-    return Frame(shift, np.linalg.cholesky(covariance))
+    return Affine(shift, np.linalg.cholesky(covariance))
 
 
-def stretch_along(x: np.ndarray, directions: np.ndarray) -> Frame:
-    """Wider frame along single directions that points have outgrown.
+def widen_along(x: np.ndarray, directions: np.ndarray) -> Affine:
+    """Layer that widens single directions in which points exceed the standard normal.
 
-    Chains leave a mode for the mass in a few directions out of many, and the surrogate
-    is in their way. Along a given direction noise is small, so less is sure sooner.
+    Chains leave a mode for the mass in a few directions out of many, and a narrow
+    surrogate holds them back. Along a given direction the noise is small, so a smaller
+    excess counts.
 
     directions: unit vectors, one a row.
     """
     dim = x.shape[1]
-    frame = Frame(np.zeros(dim), np.eye(dim))
+    layer = Affine(np.zeros(dim), np.eye(dim))
     num_distinct = len(np.unique(x, axis=0))
-    for _ in range(MOST_STRETCHED):
-        along = frame.to_x(x) @ directions.T
+    for _ in range(MAX_DIRECTIONS):
+        along = layer.inverse(x) @ directions.T
         spread = np.std(along, axis=0)
         widest = int(np.argmax(spread))
         if spread[widest] ** 2 < 1 + NOTABLE * np.sqrt(2 / num_distinct):
             break
         direction = directions[widest]
-        width = min(LEAP * spread[widest], MOST_STRETCH)
-        # The factor stays triangular, as every frame's.
+        width = min(LEAP * spread[widest], MAX_WIDTH)
+        # The factor stays triangular, as in every affine layer.
         covariance = np.eye(dim) + (width**2 - 1) * np.outer(direction, direction)
         shift = along[:, widest].mean() * direction
-        frame = frame.then(Frame(shift, np.linalg.cholesky(covariance)))
-    return frame
+        layer = layer.compose(Affine(shift, np.linalg.cholesky(covariance)))
+    return layer
 
 
 def geometric_mean(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:

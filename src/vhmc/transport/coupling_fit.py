@@ -1,8 +1,8 @@
-r"""The bend that brings points and gradients closest to a standard normal.
+r"""Fit a coupling layer that brings points and gradients closest to a standard normal.
 
-For a bend near the identity the score error $J^\top \nabla U - \nabla \log |J| - x$ is
-linear in rates and shifts: least squares finds both, for every direction that might be
-the first. The best few are then refined on the error itself.
+Near the identity the score error $J^\top \nabla U - \nabla \log |J| - x$ of a coupling
+is linear in rates and shifts: least squares finds both, for every candidate of the
+first direction. The best few are then refined on the error itself.
 """
 
 from typing import NamedTuple
@@ -11,17 +11,22 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse.linalg
 
-from vhmc.transport.coupling import FAR, MOST, Bend, curve
+from vhmc.transport.coupling import (
+    MAX_EXPONENT,
+    Coupling,
+    parabola,
+    parabola_slope,
+)
+from vhmc.transport.influence import influence, tempered
 
-INFLUENCE = 9.0
-"""Squared errors beyond this a dimension are tamed: three standard deviations."""
-PRINCIPAL = 4
+NUM_PRINCIPAL = 4
 """Directions of the largest errors, and of the largest third derivatives, that are
-tried beside those of the parameters."""
-FINALISTS = 3
+candidates beside those of the parameters."""
+NUM_REFINED = 3
+"""Candidates that are refined, the best of the linear problem."""
 DAMPING = 0.05
 PENALTY = 1e-3
-"""Of squared rates and shifts: what the data hardly know stays near zero."""
+"""Of squared rates and shifts: what the data hardly determine stays near zero."""
 SOLVER_STEPS, REFINING_STEPS = 15, 60
 
 
@@ -33,31 +38,15 @@ class Scores(NamedTuple):
     weight: np.ndarray
 
 
-def influence(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-    """Weights under which no error counts for more than three standard deviations."""
-    return capped(np.sum((grad - x) ** 2, axis=1), x.shape[1])
-
-
-def capped(square: np.ndarray, dim: int) -> np.ndarray:
-    """The same from squares of whatever errors, in so many dimensions."""
-    return np.minimum(1.0, INFLUENCE * dim / np.maximum(square, 1e-12))
-
-
-def score_errors(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-    """Squared score errors by dimension, large ones by their logarithm."""
-    square = np.sum((grad - x) ** 2, axis=1) / x.shape[1]
-    return _tamed(square, INFLUENCE)[0]
-
-
-def fit(x: np.ndarray, grad: np.ndarray, directions: np.ndarray) -> Bend:
-    """The best bend along one of the directions, or along one of large errors.
+def fit(x: np.ndarray, grad: np.ndarray, directions: np.ndarray) -> Coupling:
+    """The best coupling along one of the directions, or along one of large errors.
 
     directions: unit vectors, one a row.
     """
     scores = Scores(x, grad, influence(x, grad))
     rest = (grad - x) * np.sqrt(scores.weight)[:, None]
     principal, skewed = (
-        np.linalg.eigh(matrix)[1].T[::-1][:PRINCIPAL]
+        np.linalg.eigh(matrix)[1].T[::-1][:NUM_PRINCIPAL]
         for matrix in (rest.T @ rest, rest.T @ _quadratic_kernel(x) @ rest)
     )
     problems = [
@@ -65,7 +54,7 @@ def fit(x: np.ndarray, grad: np.ndarray, directions: np.ndarray) -> Bend:
         for direction in np.concatenate([directions, principal, skewed])
     ]
     problems.sort(key=lambda problem: -problem.first_gain())
-    found = [_refined(scores, problem.solve()) for problem in problems[:FINALISTS]]
+    found = [_refined(scores, problem.solve()) for problem in problems[:NUM_REFINED]]
     return min(found, key=lambda pair: pair[1])[0]
 
 
@@ -77,15 +66,15 @@ def _quadratic_kernel(x: np.ndarray) -> np.ndarray:
     """
     square = np.sum(x**2, axis=1)
     kernel = (x @ x.T) ** 2 - square[:, None] - square + x.shape[1]
-    # A point with itself would add noise, not a product of means.
+    # Products of a point with itself would add noise, not products of means.
     np.fill_diagonal(kernel, 0.0)
-    # Far points would rule alone.
+    # Far points would dominate.
     scale = 1 + square / x.shape[1]
     return kernel / np.outer(scale, scale)
 
 
 class Linear:
-    """Score errors of small bends along the first of some axes: a linear map.
+    """Score errors of couplings near the identity, linear in rates and shifts.
 
     scores: points and gradients.
     axes: orthogonal matrix.
@@ -106,7 +95,7 @@ class Linear:
         return half + half.T, unknowns[number:]
 
     def errors(self, unknowns: np.ndarray) -> np.ndarray:
-        """How the score errors change."""
+        """Change of the weighted score errors."""
         c, r, grad = self._c, self._r, self._grad
         rates, shift = self._unpacked(unknowns)
         others = c * ((r + grad) @ rates) + (c**2 - 1) * shift
@@ -115,7 +104,7 @@ class Linear:
         return (self._root * np.concatenate([first[:, None], others], axis=1)).ravel()
 
     def transposed(self, errors: np.ndarray) -> np.ndarray:
-        """The transposed map."""
+        """Apply the transpose of `errors`."""
         c, r, grad = self._c, self._r, self._grad
         rows = errors.reshape(len(c), -1) * self._root
         first, others = rows[:, :1], rows[:, 1:]
@@ -130,7 +119,7 @@ class Linear:
         square = slope @ slope
         return float(square**2 / max(np.sum(self.errors(slope) ** 2), 1e-300))
 
-    def solve(self) -> Bend:
+    def solve(self) -> Coupling:
         """Least squares, on the axes along which the rates are independent."""
         size = self._r.shape[1]
         shape = len(self._right), size * (size + 1) // 2 + size
@@ -144,19 +133,19 @@ class Linear:
         rates, shift = self._unpacked(unknowns)
         values, vectors = np.linalg.eigh(rates)
         axes = np.concatenate([self.axes[:, :1], self.axes[:, 1:] @ vectors], axis=1)
-        return Bend(axes, values, shift @ vectors)
+        return Coupling(axes, values, shift @ vectors)
 
 
-def _refined(scores: Scores, bend: Bend) -> tuple[Bend, float]:
+def _refined(scores: Scores, layer: Coupling) -> tuple[Coupling, float]:
     """Rates and shifts of least score error on the same axes, and that error."""
-    size = len(bend.rate)
-    x, grad = scores.x @ bend.axes, scores.grad @ bend.axes
+    size = len(layer.rate)
+    x, grad = scores.x @ layer.axes, scores.grad @ layer.axes
 
     def objective(unknowns):
         return loss(x, grad, unknowns[:size], unknowns[size:])
 
-    # Half of the linear answer: it overshoots, and the exponentials with it.
-    start = 0.5 * np.append(bend.rate, bend.shift)
+    # Half of the linear solution, which overshoots, and its exponentials more so.
+    start = 0.5 * np.append(layer.rate, layer.shift)
     best = scipy.optimize.minimize(
         objective,
         start,
@@ -164,29 +153,29 @@ def _refined(scores: Scores, bend: Bend) -> tuple[Bend, float]:
         method="L-BFGS-B",
         options={"maxiter": REFINING_STEPS},
     )
-    return Bend(bend.axes, best.x[:size], best.x[size:]), float(best.fun)
+    return Coupling(layer.axes, best.x[:size], best.x[size:]), float(best.fun)
 
 
 def loss(
     x: np.ndarray, grad: np.ndarray, rate: np.ndarray, shift: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Score error after a bend, with its gradient in rates and shifts.
+    """Score error after a coupling, with its gradient in rates and shifts.
 
-    x, grad: along the axes of the bend.
+    x, grad: along the axes of the coupling.
     """
     number, dim = x.shape
     c, others = x[:, :1], grad[:, 1:]
-    bow, tilt = curve(c), 2 * c.clip(-FAR, FAR)
+    bow, tilt = parabola(c), parabola_slope(c)
     moved = x[:, 1:] - shift * bow
-    scale = np.exp((c * rate).clip(-MOST, MOST))
+    scale = np.exp((c * rate).clip(-MAX_EXPONENT, MAX_EXPONENT))
     straight = moved / scale
     slope = rate * moved + tilt * shift
     rest = others * scale - straight
     first = grad[:, 0] + np.sum(others * slope, axis=1) - np.sum(rate) - c[:, 0]
     square = (np.sum(rest**2, axis=1) + first**2) / dim
-    tamed, share = _tamed(square, INFLUENCE)
-    by_rest = 2 / (number * dim) * share[:, None] * rest
-    by_first = 2 / (number * dim) * share * first
+    tamed, slope_of = tempered(square)
+    by_rest = 2 / (number * dim) * slope_of[:, None] * rest
+    by_first = 2 / (number * dim) * slope_of * first
     by_rate = np.sum(by_rest * c * (others * scale + straight), axis=0)
     by_rate += by_first @ (others * moved - 1)
     by_shift = np.sum(by_rest * bow / scale, axis=0)
@@ -197,12 +186,6 @@ def loss(
         float(np.mean(tamed) + penalty * unknowns @ unknowns),
         np.append(by_rate, by_shift) + 2 * penalty * unknowns,
     )
-
-
-def _tamed(square: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
-    """Squares that grow by their logarithm beyond a limit, and the derivatives."""
-    ratio = np.maximum(square / limit, 1.0)
-    return np.minimum(square, limit) + limit * np.log(ratio), 1 / ratio
 
 
 def _basis(direction: np.ndarray) -> np.ndarray:

@@ -1,85 +1,103 @@
-"""A chart from all that was paid for: a Gaussian, and bends while they help."""
+"""Fit a transport map: an affine layer, then curved ones while they help."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from vhmc.transport import coupling_fit as bend_fit
-from vhmc.transport.affine import Frame
-from vhmc.transport.affine_fit import refit
-from vhmc.transport.transport_map import Chart
+from vhmc.transport import coupling_fit
+from vhmc.transport.affine_fit import fit_affine
+from vhmc.transport.influence import influence, robust_score_errors
+from vhmc.transport.layer import AbstractLayer
+from vhmc.transport.transport_map import TransportMap
 
+LayerFit = Callable[[np.ndarray, np.ndarray, np.ndarray], AbstractLayer]
+"""From latent points, gradients of their energy and unit vectors along parameters, one
+a row, to the layer of a family that brings them closest to a standard normal."""
+
+FAMILIES: tuple[LayerFit, ...] = (coupling_fit.fit,)
+"""Curved layers that are tried; held-out points choose."""
 HELD_OUT = 0.25
 STRAIGHT = 0.02
-"""Score error of a chart below which it needs no further bend."""
+"""Score error of a map below which no further layer is tried."""
 WORTHWHILE = 0.9
-"""A bend must leave less than this of the held-out score error."""
-MOST_BENDS = 8
+"""A further layer must leave less than this of the held-out score error."""
+MAX_CURVED = 8
 LEAST_POINTS = 4
-"""Points a dimension below which no bend is tried."""
-REFITS = 4
-"""Of the Gaussian: each forgets more of the frame that it began with."""
+"""Points by dimension below which no curved layer is tried."""
+NUM_REFITS = 4
+"""Of the affine layer: each depends less on the layer that it began with."""
 USABLE = 0.05
-"""Weight below which a point is left out of the fit of a bend."""
+"""Weight below which a point is left out of the fit of a curved layer."""
 
 
-class Points(NamedTuple):
-    """What the model said, one row a point."""
+class EvaluatedPoints(NamedTuple):
+    """Points with their true energies and gradients, one a row."""
 
     theta: np.ndarray
     energy: np.ndarray
     grad: np.ndarray
 
-    def where(self, chosen: np.ndarray) -> "Points":
+    def where(self, chosen: np.ndarray) -> "EvaluatedPoints":
         """Some of the points."""
-        return Points(*(rows[chosen] for rows in self))
+        return EvaluatedPoints(*(rows[chosen] for rows in self))
 
 
-def straighten(rng: np.random.Generator, points: Points, frame: Frame) -> Chart:
-    """Chart in which the points' gradients are closest to those of a standard normal.
+def fit_map(
+    rng: np.random.Generator,
+    points: EvaluatedPoints,
+    start: AbstractLayer,
+    families: tuple[LayerFit, ...] = FAMILIES,
+) -> TransportMap:
+    """Map in which the points' gradients are closest to those of a standard normal.
 
     rng: holds points out, which say when to stop.
-    frame: Gaussian to begin with.
+    start: layer to begin with.
+    families: fits of curved layers.
     """
     is_out = rng.uniform(size=len(points.theta)) < HELD_OUT
-    taught, out = points.where(~is_out), points.where(is_out)
-    chart = Chart((frame,))
-    for _ in range(REFITS):
-        chart = _whitened(chart, taught)
-    if len(taught.theta) < LEAST_POINTS * len(frame.mean) or not is_out.any():
-        return chart
-    # The same weights for all charts, or each would be measured on other points.
-    share = typicality(chart, out)
-    error = weighted_error(chart, out, share)
-    for _ in range(MOST_BENDS):
+    kept, out = points.where(~is_out), points.where(is_out)
+    transport = TransportMap((start,))
+    for _ in range(NUM_REFITS):
+        transport = _refitted(transport, kept)
+    if len(kept.theta) < LEAST_POINTS * transport.dim or not is_out.any():
+        return transport
+    # The same weights for all maps, or each would be measured on other points.
+    weights = typicality(transport, out)
+    error = weighted_error(transport, out, weights)
+    for _ in range(MAX_CURVED):
         if error < STRAIGHT:
             break
-        usable = taught.where(typicality(chart, taught) > USABLE)
-        scores = chart.scores(usable.theta, usable.grad)
-        bent = chart.then(bend_fit.fit(*scores, chart.directions))
-        bent = _whitened(bent, taught)
-        new_error = weighted_error(bent, out, share)
-        if not new_error < WORTHWHILE * error:
+        usable = kept.where(typicality(transport, kept) > USABLE)
+        scores = transport.pull_back(usable.theta, usable.grad)
+        layers = [fit(*scores, transport.directions) for fit in families]
+        trials = [_refitted(transport.then(layer), kept) for layer in layers]
+        errors = [weighted_error(trial, out, weights) for trial in trials]
+        best = int(np.argmin(errors))
+        if not errors[best] < WORTHWHILE * error:
             break
-        chart, error = bent, new_error
-    return chart
+        transport, error = trials[best], errors[best]
+    return transport
 
 
-def typicality(chart: Chart, points: Points) -> np.ndarray:
+def typicality(transport: TransportMap, points: EvaluatedPoints) -> np.ndarray:
     """Weights that fall with the energy beyond that of draws from the posterior."""
     dim = points.theta.shape[1]
-    energy = points.energy - chart.locate(points.theta)[1]
+    energy = points.energy - transport.inverse_and_log_det(points.theta)[1]
     excess = energy - np.quantile(energy, 0.02)
     return np.exp(-np.maximum(excess - 1.5 * dim - 3, 0) / (0.5 * dim))
 
 
-def weighted_error(chart: Chart, points: Points, share: np.ndarray) -> float:
+def weighted_error(
+    transport: TransportMap, points: EvaluatedPoints, weights: np.ndarray
+) -> float:
     """Weighted mean of the squared score errors by dimension."""
-    errors = bend_fit.score_errors(*chart.scores(points.theta, points.grad))
-    return float(share @ errors / share.sum())
+    errors = robust_score_errors(*transport.pull_back(points.theta, points.grad))
+    return float(weights @ errors / weights.sum())
 
 
-def _whitened(chart: Chart, points: Points) -> Chart:
-    x, grad = chart.scores(points.theta, points.grad)
-    weights = bend_fit.influence(x, grad) * typicality(chart, points)
-    return chart.then(refit(x, grad, weights))
+def _refitted(transport: TransportMap, points: EvaluatedPoints) -> TransportMap:
+    """The map with its innermost affine layer fitted anew."""
+    x, grad = transport.pull_back(points.theta, points.grad)
+    weights = influence(x, grad) * typicality(transport, points)
+    return transport.then(fit_affine(x, grad, weights))

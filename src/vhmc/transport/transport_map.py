@@ -1,83 +1,79 @@
-"""Coordinates in which the posterior is about standard normal: frames and bends."""
+"""The transport map: layers to coordinates where the posterior is standard normal."""
 
 import functools
-from typing import NamedTuple
 
+import equinox as eqx
 import numpy as np
 
 from vhmc._types import Shared
-from vhmc.transport.affine import Frame
-from vhmc.transport.coupling import Bend
+from vhmc.transport.layer import AbstractLayer
 
 
-class Chart(NamedTuple):
-    """Layers between the unconstrained space and coordinates `x`.
+class TransportMap(eqx.Module):
+    r"""Layers between the unconstrained space $\theta$ and latent coordinates $x$.
 
-    layers: outermost first; each takes the coordinates that the one before it gives.
+    layers: outermost first; the output of each is the input of the one before it.
     """
 
-    layers: tuple[Frame | Bend, ...]
+    layers: tuple[AbstractLayer, ...]
 
-    def to_x(self, theta: Shared) -> Shared:
-        """Points in the chart's coordinates, one a row."""
-        for layer in self.layers:
-            theta = layer.to_x(theta)
-        return theta
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.layers[0].linear_part)
 
-    def to_theta(self, x: np.ndarray) -> np.ndarray:
-        """Points in the user's unconstrained space, one a row."""
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """Points of the unconstrained space, one a row."""
         for layer in reversed(self.layers):
-            x = layer.to_theta(x)
+            x = layer.forward(x)
         return x
 
-    def scores(
+    def inverse(self, theta: Shared) -> Shared:
+        """Latent points, one a row."""
+        for layer in self.layers:
+            theta = layer.inverse(theta)
+        return theta
+
+    def inverse_and_log_det(self, theta: Shared) -> tuple[Shared, Shared]:
+        """Latent points, and the log determinants of the map there."""
+        log_det: Shared = 0.0
+        for layer in self.layers:
+            theta = layer.inverse(theta)
+            log_det = log_det + layer.log_det(theta)
+        return theta, log_det
+
+    def pull_back(
         self, theta: np.ndarray, grad: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Points in the chart's coordinates, and gradients of the energy there.
+        """Latent points, and gradients of the energy of the density that they have.
 
-        That energy has the volume in it, so that it is again of a density.
+        grad: gradients of the energy at `theta`. The energy in latent coordinates is
+            less by the log determinant.
         """
         x = theta
         for layer in self.layers:
-            x = layer.to_x(x)
-            grad = layer.grad_to_x(x, grad) - layer.log_volume_grads(x)
+            x = layer.inverse(x)
+            grad = layer.pull_back(x, grad) - layer.log_det_grad(x)
         return x, grad
 
-    def grad_to_theta(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        """Differences of gradients, brought back to the unconstrained space."""
+    def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        """Differences of latent gradients as differences in the unconstrained space."""
         for layer in reversed(self.layers):
-            grad = layer.grad_to_theta(x, grad)
-            x = layer.to_theta(x)
+            grad = layer.push_forward(x, grad)
+            x = layer.forward(x)
         return grad
 
-    def locate(self, theta: Shared) -> tuple[Shared, Shared]:
-        """Points in the chart's coordinates, and log volumes there."""
-        log_volumes: Shared = 0.0
-        for layer in self.layers:
-            theta = layer.to_x(theta)
-            log_volumes = log_volumes + layer.log_volumes(theta)
-        return theta, log_volumes
-
-    def then(self, layer: Frame | Bend) -> "Chart":
-        """The chart with one layer more inside."""
-        last = self.layers[-1]
-        if isinstance(last, Frame) and isinstance(layer, Frame):
-            return Chart((*self.layers[:-1], last.then(layer)))
-        return Chart((*self.layers, layer))
-
-    @property
-    def first(self) -> Frame:
-        """The outermost layer, which is always a frame."""
-        layer = self.layers[0]
-        assert isinstance(layer, Frame)
-        return layer
+    def then(self, layer: AbstractLayer) -> "TransportMap":
+        """The map with one layer more on the latent side."""
+        return TransportMap((*self.layers[:-1], *self.layers[-1].then(layer)))
 
     @property
     def directions(self) -> np.ndarray:
-        """Unit vectors along which single parameters grow, one a row.
+        """Latent unit vectors along which single parameters grow, one a row.
 
-        Bends are left out: this is to know where to look, and need not be exact.
+        From the layers' linear parts: they say where to look and need not be exact.
         """
-        frames = [layer for layer in self.layers if isinstance(layer, Frame)]
-        factor = functools.reduce(np.matmul, [frame.factor for frame in frames])
+        factor = functools.reduce(
+            np.matmul, [layer.linear_part for layer in self.layers]
+        )
         return factor / np.linalg.norm(factor, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo on the exact posterior, in blocks that a clock can stop."""
+"""Hamiltonian Monte Carlo in blocks of draws, so that a clock can stop it."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ from vhmc.numerics.hmc import HMC, HMCState
 
 
 class Block(NamedTuple):
-    """Draws of a few transitions.
+    """Draws of one block.
 
     theta: shape (draw, chain, dim).
     acceptance: mean probability.
-    num_gradients: of all chains together.
+    num_gradients: for all chains together.
     """
 
     theta: np.ndarray
@@ -25,23 +25,23 @@ class Block(NamedTuple):
 
 
 class ExactHMC(eqx.Module):
-    """The one kernel on a potential; energy and gradient at a state are kept.
+    """HMC chains on a potential.
 
-    kernel: step size, lengths, mass.
-    potential: any energy: the exact one, or a surrogate that is frozen.
+    kernel: step size, trajectory lengths and mass.
+    potential: the exact energy, or a frozen surrogate.
     """
 
     kernel: HMC
     potential: Potential
 
     def init(self, theta: np.ndarray | Points) -> HMCState:
-        """One gradient a chain."""
+        """States at the rows of `theta`; costs one gradient per chain."""
         return _init(self, jnp.atleast_2d(jnp.asarray(theta, dtype=float)))
 
     def advance(
         self, rng: np.random.Generator, state: HMCState, num_draws: int
     ) -> tuple[HMCState, Block]:
-        """So many transitions of every chain."""
+        """Make `num_draws` transitions of every chain."""
         key = jax.random.key(int(rng.integers(2**31)))
         state, (theta, accept_prob, num_steps) = _advance(self, key, state, num_draws)
         gradients = int(num_steps.sum()) * len(state.theta)

@@ -1,5 +1,6 @@
-"""NUTS with a dense metric, by BlackJAX: what one pays without a surrogate."""
+"""NUTS with a dense metric, by BlackJAX, and random starts as in Stan."""
 
+from types import ModuleType
 from typing import NamedTuple
 
 import equinox as eqx
@@ -7,19 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vhmc._imports import load_extra
 from vhmc._types import Potential
 from vhmc.evaluation.target import Target
-from vhmc.lab.baselines.load_blackjax import load_blackjax
-from vhmc.lab.baselines.random_start import ATTEMPTS, random_start
 from vhmc.models.traced import TracedTarget
+
+HALF_WIDTH = 2.0
+"""Half the side of the cube around `target.start` that random starts come from."""
+ATTEMPTS = 10
+"""Points tried for one random start before it is given up."""
 
 
 class NUTS(NamedTuple):
-    """Draws, and calls of the model.
+    """Draws and their cost.
 
     draws: unconstrained, shape (chain, draw, dim).
-    num_evaluations: from the lengths of the trajectories: chains that run in step
-        would otherwise be charged for the longest.
+    num_evaluations: sum of the trajectory lengths, not what vectorised chains execute,
+        where each waits for the longest.
     """
 
     draws: np.ndarray
@@ -29,13 +34,13 @@ class NUTS(NamedTuple):
 def nuts(
     target: Target, seed: int, num_draws: int, num_warmup: int, num_chains: int = 4
 ) -> NUTS | None:
-    """Chains from random starts; nothing if no start with a finite density is found.
+    """Run chains from random starts; none if no start has a finite density.
 
     num_draws: of all chains together.
     """
     if not isinstance(target, TracedTarget):
         raise TypeError("nuts needs a target of from_jax")
-    load_blackjax()  # missing, it is to be said before anything is spent
+    load_blackjax()  # if it is missing, say so before the model is evaluated
     before = target.num_evaluations
     rng = np.random.default_rng(seed)
     found = [random_start(target, rng, ATTEMPTS) for _ in range(num_chains)]
@@ -57,16 +62,16 @@ def nuts_chains(
     num_draws: int,
     num_warmup: int,
 ) -> tuple[np.ndarray, int]:
-    """Draws of a chain from every row, and gradients computed for them.
+    """Draws of a chain from each row of `starts`, and the gradients they took.
 
-    potential: an energy that is not counted; a pytree of arrays compiles only once.
+    potential: an energy that does not count; if a pytree of arrays, it compiles once.
     """
     blackjax = load_blackjax()
     keys = jax.random.split(jax.random.key(seed), len(starts))
     draws, num_steps = _chains(
         potential, blackjax, keys, jnp.asarray(starts), num_draws, num_warmup
     )
-    # One call more a chain, for the energy that its first step starts from.
+    # Each chain also evaluates the energy at its start.
     return np.asarray(draws), int(num_steps.sum()) + len(starts)
 
 
@@ -92,3 +97,22 @@ def _chains(potential, blackjax, keys, starts, num_draws: int, num_warmup: int):
         return draws, warm.info.num_integration_steps.sum() + num_steps.sum()
 
     return jax.vmap(chain)(keys, starts)
+
+
+def random_start(
+    target: Target, rng: np.random.Generator, attempts: int
+) -> np.ndarray | None:
+    """A random point with a finite energy and gradient, found as Stan does."""
+    for _ in range(attempts):
+        theta = target.start + rng.uniform(-HALF_WIDTH, HALF_WIDTH, target.dim)
+        answer = target.evaluate(theta[None])
+        if np.isfinite(answer.energy[0]) and np.isfinite(answer.grad).all():
+            return theta
+    return None
+
+
+def load_blackjax() -> ModuleType:
+    """BlackJAX, which only Pathfinder and NUTS need."""
+    blackjax = load_extra("blackjax", "Pathfinder or NUTS", "bench")
+    load_extra("blackjax.optimizers.lbfgs", "Pathfinder", "bench")
+    return blackjax

@@ -1,7 +1,7 @@
-"""Multi-path Pathfinder (Zhang et al., 2022), every call of the model counted.
+"""Multi-path Pathfinder (Zhang et al., 2022), every evaluation counted.
 
-The formulas are BlackJAX's; the paths are SciPy's, as BlackJAX calls the model twice a
-step and pays for ELBOs of steps that were never made.
+The formulas are BlackJAX's. The paths are SciPy's: BlackJAX evaluates the model twice
+per step, and estimates ELBOs of steps that were never made.
 """
 
 import itertools
@@ -12,11 +12,10 @@ import numpy as np
 import scipy.optimize
 
 from vhmc.evaluation.target import Target
-from vhmc.lab.baselines.load_blackjax import load_blackjax
-from vhmc.lab.baselines.random_start import ATTEMPTS, random_start
+from vhmc.lab.baselines.nuts import ATTEMPTS, load_blackjax, random_start
 
 LINE_SEARCH = 20
-"""Calls by which SciPy's last line search may overrun what L-BFGS is allowed."""
+"""Evaluations by which SciPy's last line search may exceed the limit of L-BFGS."""
 
 PATHS = 4
 HISTORY = 6
@@ -25,7 +24,7 @@ ELBO_DRAWS = 5
 
 
 class Weighted(NamedTuple):
-    """Draws from an approximation with the log of its density at each."""
+    """Draws from an approximation, with its log density at each."""
 
     draws: np.ndarray
     log_density: np.ndarray
@@ -60,11 +59,11 @@ class _Fit(NamedTuple):
 
 
 class _SpentError(Exception):
-    """A path has made the calls it was allowed."""
+    """A path has used the evaluations it was allowed."""
 
 
 def _path(target: Target, rng: np.random.Generator, allowed: int) -> list[_Point]:
-    """The iterates of L-BFGS from a random start, within `allowed` calls."""
+    """The iterates of L-BFGS from a random start, within `allowed` evaluations."""
     before = target.num_evaluations
     start = random_start(target, rng, min(ATTEMPTS, allowed))
     if start is None:
@@ -80,7 +79,7 @@ def _path(target: Target, rng: np.random.Generator, allowed: int) -> list[_Point
         answer = target.evaluate(theta[None])
         energy, grad = float(answer.energy[0]), answer.grad[0]
         if not (np.isfinite(energy) and np.isfinite(grad).all()):
-            # A low wall halves the step, where infinity would break the line search.
+            # A bit higher, which halves the step; infinity would end the search.
             return highest + 1.0, np.zeros_like(theta)
         highest = max(highest, energy)
         grads[theta.tobytes()] = grad
@@ -115,7 +114,7 @@ def _fits(path: list[_Point]) -> list[_Fit]:
     recover = jax.jit(lbfgs.lbfgs_recover_alpha)
     dim = len(path[0].theta)
     alpha = np.ones(dim)
-    # Columns of zeros until there are enough steps: one shape, one compilation.
+    # Columns of zeros until there are enough steps keep the shape: one compilation.
     moves, turns = [np.zeros(dim)] * HISTORY, [np.zeros(dim)] * HISTORY
     fits = []
     for previous, point in itertools.pairwise(path):
@@ -131,8 +130,8 @@ def _fits(path: list[_Point]) -> list[_Fit]:
 def _best_fit(
     target: Target, rng: np.random.Generator, fits: list[_Fit], allowed: int
 ) -> _Fit | None:
-    """The fit of the highest ELBO, if any is finite, within `allowed` calls."""
-    # Where there are too many, take some of all the path: its end is not always best.
+    """The fit of the highest ELBO, if any is finite, within `allowed` evaluations."""
+    # If there are too many, spread over the path: its end is not always best.
     number = min(len(fits), allowed // ELBO_DRAWS)
     best, highest = None, -np.inf
     for i in np.linspace(0, len(fits) - 1, number).round().astype(int):
@@ -149,7 +148,7 @@ def _best_fit(
 def _draw(fit: _Fit, rng: np.random.Generator, number: int) -> Weighted:
     sample = jax.jit(load_blackjax().optimizers.lbfgs.bfgs_sample, static_argnums=1)
     key = jax.random.key(rng.integers(2**32))
-    # BlackJAX adds where the paper adds a gradient of the log density: hence the minus.
+    # BlackJAX expects the gradient of the log density.
     drawn = sample(
         key, number, fit.point.theta, -fit.point.grad, fit.alpha, fit.beta, fit.gamma
     )

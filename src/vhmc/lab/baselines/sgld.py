@@ -4,12 +4,12 @@ $$\theta \leftarrow \theta + \frac{\epsilon_t}2 \Bigl(\nabla \log p(\theta)
   + \frac Nn \sum_{i \in \text{batch}} \nabla \log p(x_i \mid \theta)\Bigr)
   + \sqrt{\epsilon_t} \, \eta, \qquad \eta \sim \mathcal N(0, I),$$
 
-without an accept step. BlackJAX's version takes no preconditioner that depends on the
-position, which the natural gradient is.
+without an accept step. Not BlackJAX's, whose preconditioner may not depend on the
+position, as the natural gradient does.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,19 +17,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from vhmc._types import PRNGKey, Scalar, Vector
-from vhmc.lab.baselines.minibatches import LogLikelihood, LogPrior, draw_batches
 
+LogPrior = Callable[[Vector], Scalar]
+LogLikelihood = Callable[[Vector, Any], Scalar]
 Preconditioner = Callable[[Vector, Vector, Vector], tuple[Vector, Vector]]
 """From position, gradient and noise to drift and noise."""
 
 
 class Constant(eqx.Module):
-    """The same step throughout."""
+    """A constant step size."""
 
     step_size: float
 
     def __call__(self, count: Scalar) -> Scalar:
-        """Step of an iteration."""
+        """Step size at an iteration."""
         return jnp.full_like(count, self.step_size)
 
 
@@ -41,7 +42,7 @@ class Annealed(eqx.Module):
     delta: float
 
     def __call__(self, count: Scalar) -> Scalar:
-        """Step of an iteration."""
+        """Step size at an iteration."""
         return self.a * (self.b + count) ** -self.delta
 
 
@@ -73,13 +74,13 @@ class SGLDState(NamedTuple):
 
 
 class SGLD(eqx.Module):
-    """The chain with all of its settings.
+    """A chain with all of its settings.
 
-    log_prior, log_likelihood, rows: the model; the likelihood adds up the rows given.
+    log_prior, log_likelihood, rows: the model; the likelihood sums over given rows.
     batch_size: rows of a minibatch, drawn without replacement in each epoch.
     schedule: step size by iteration.
     precondition: `natural_gradient` for unmixing matrices.
-    thin: steps for each draw that is kept.
+    thin: steps per draw that is kept.
     """
 
     log_prior: LogPrior = eqx.field(static=True)
@@ -91,13 +92,13 @@ class SGLD(eqx.Module):
     thin: int = eqx.field(static=True, default=1)
 
     def init(self, theta: np.ndarray | Vector) -> SGLDState:
-        """Nothing is computed yet."""
+        """The state at `theta`."""
         return SGLDState(jnp.asarray(theta, dtype=float), jnp.zeros(()))
 
     def advance(
         self, rng: np.random.Generator, state: SGLDState, num_draws: int
     ) -> tuple[SGLDState, np.ndarray]:
-        """So many draws more, one a row."""
+        """The next draws, one per row."""
         num_rows = len(self.rows[0])
         batches = draw_batches(
             rng, num_rows, self.batch_size, num_draws * self.thin
@@ -108,7 +109,7 @@ class SGLD(eqx.Module):
 
     @property
     def passes_per_draw(self) -> float:
-        """Share of the data that a draw looks at."""
+        """Passes over the data that one draw costs."""
         return self.thin * self.batch_size / len(self.rows[0])
 
 
@@ -134,3 +135,23 @@ def _run(chain: SGLD, key: PRNGKey, state: SGLDState, batches: jax.Array):
         return state, state.theta
 
     return jax.lax.scan(draw, state, batches)
+
+
+def draw_batches(
+    rng: np.random.Generator, num_rows: int, batch_size: int, number: int
+) -> np.ndarray:
+    """Indices of minibatches without replacement, one batch per row.
+
+    Within an epoch each observation is used at most once; those that do not fill a
+    batch are left out, different ones in each epoch.
+    """
+    if not 1 <= batch_size <= num_rows:
+        raise ValueError(
+            f"batch_size must be between 1 and the {num_rows} rows, got {batch_size}"
+        )
+    per_epoch = num_rows // batch_size
+    epochs = -(-number // per_epoch)
+    orders = [
+        rng.permutation(num_rows)[: per_epoch * batch_size] for _ in range(epochs)
+    ]
+    return np.concatenate(orders).reshape(-1, batch_size)[:number]

@@ -1,4 +1,4 @@
-"""Errors against what they cost: a panel for each problem, a line for each method."""
+"""Errors against evaluations: a panel for each problem, a line for each method."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -47,19 +47,19 @@ def error_panels(rows: Sequence[Row], measure: str, label: str) -> Figure:
     measure: `mean_error` or `sd_error`.
     """
     problems = {row.problem: row.dim for row in rows}
-    # A run that failed before its first call has no place on the axis.
+    # A run that failed before its first evaluation has no place on the axis.
     rows = [row for row in rows if row.num_evaluations > 0]
     columns = min(COLUMNS, len(problems))
     lines = -(-len(problems) // columns)
     figure = blank_figure(max(4.3 * columns, 8.0), 3.7 * lines + 1.2)
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
-    calls = [row.num_evaluations for row in rows] or [1]
+    costs = [row.num_evaluations for row in rows] or [1]
     for axis, (problem, dim) in zip(axes, problems.items(), strict=False):
         _panel(axis, [row for row in rows if row.problem == problem], measure)
         # Room for the markers on the edge.
         axis.set_title(f"{problem}  (d = {dim})", pad=12)
         axis.tick_params(labelbottom=True)
-        _label(axis.xaxis, min(calls), max(calls))
+        _label(axis.xaxis, min(costs), max(costs))
         _label(axis.yaxis, *axis.get_ylim())
     for axis in axes[len(problems) :]:
         axis.set_visible(False)
@@ -108,7 +108,7 @@ def _panel(axis, rows: list[Row], measure: str) -> None:
             for budget in sorted({row.budget for row in mine})
         ]
         axis.plot(
-            [calls for calls, _ in medians],
+            [cost for cost, _ in medians],
             [min(error, top) for _, error in medians],
             markersize=14 if method == NUTS else 7,
             clip_on=False,

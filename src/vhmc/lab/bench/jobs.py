@@ -1,4 +1,4 @@
-"""Many runs, problem by problem: in this process or in several, and resumable."""
+"""Run many tasks, problem by problem, in one or several processes; resumable."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 
-from vhmc.lab.baselines.load_blackjax import load_blackjax
+from vhmc.lab.baselines.nuts import load_blackjax
 from vhmc.lab.bench.measure import NEED_BLACKJAX, Task, measure
 from vhmc.lab.bench.problem import Problem
 from vhmc.lab.bench.rows import Row, append_row, read_rows, start_file
@@ -23,11 +23,11 @@ ONE_THREAD = {
     "NPROC": "1",  # the size of XLA's pool of threads
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
-"""Environment of the workers: more threads than cores would spoil every time."""
+"""Environment of the workers: more threads than cores would distort the timings."""
 
 
 class Job(NamedTuple):
-    """All runs of one problem, the first of which pays for compilation."""
+    """All runs of one problem, the first of which includes compilation."""
 
     make: Callable[[], Problem]
     name: str
@@ -42,7 +42,7 @@ def run_jobs(
 ) -> list[Row]:
     """Run what is not in the file yet; rows come back in the order of the jobs.
 
-    report: is called with a line about each row.
+    report: called with a line about each row.
     path: file that rows are added to as they arrive; nothing is stored unless given.
     workers: processes; with one, everything runs in this process.
     """
@@ -69,7 +69,7 @@ def _without(job: Job, done: dict[tuple[str, str, int, int], Row]) -> Job:
 
 
 def _check(jobs: Sequence[Job]) -> None:
-    """Miss data or BlackJAX now, not after an hour."""
+    """Raise now if data or BlackJAX are missing, not after an hour."""
     for job in jobs:
         job.make()
     if any(task.method in NEED_BLACKJAX for job in jobs for task in job.tasks):
@@ -77,7 +77,7 @@ def _check(jobs: Sequence[Job]) -> None:
 
 
 def _runs(job: Job, path: Path | None) -> Iterator[Row]:
-    # Problems of one dimension share compiled code: the first run shall pay for it all.
+    # Problems of one dimension share compiled code: each first run is to include all.
     jax.config.update("jax_enable_compilation_cache", False)
     jax.clear_caches()
     problem = job.make()
@@ -99,7 +99,7 @@ def _all_runs(job: Job, path: Path | None) -> list[Row]:
     for row in _runs(job, path):
         rows.append(row)
         if parent is not None and not parent.is_alive():
-            os._exit(1)  # nobody waits for the rest, and another run may have begun
+            os._exit(1)  # the parent is gone, and another run may have begun
     return rows
 
 
@@ -115,7 +115,7 @@ def _in_processes(
                 yield from future.result()
         except BrokenProcessPool as error:
             raise ChildProcessError(
-                "a worker died, maybe for want of memory: run again to go on"
+                "a worker died, maybe for lack of memory: run it again to resume"
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""One method on one problem, timed and measured."""
+"""Run one method on one problem; time it and measure its errors."""
 
 import time
 import warnings
@@ -17,13 +17,18 @@ from vhmc.sampler.sample import sample
 
 
 class TimedTarget(Target):
-    """A target that knows how long its model took; its count is the target's own."""
+    """A target with a timer of its evaluations; their count is the target's own."""
 
     def __init__(self, target: Target):
         super().__init__(target.parameters)
         self._counter = target._counter
         self.target, self.route, self.price = target, target.route, target.price
+        self.is_serial = target.is_serial
         self.seconds = 0.0
+
+    def fingerprint(self) -> str:
+        """The target's own."""
+        return self.target.fingerprint()
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:
         began = time.perf_counter()
@@ -52,7 +57,7 @@ class TimedTarget(Target):
 
 
 class Outcome(NamedTuple):
-    """What a method handed back, its draws unconstrained."""
+    """What a method returned, its draws unconstrained."""
 
     draws: np.ndarray
     num_evaluations: int
@@ -62,7 +67,7 @@ class Outcome(NamedTuple):
 
 
 Method = Callable[[TimedTarget, int, int], Outcome]
-"""From a target, a budget and a seed to what the method makes of them."""
+"""Takes a target, a budget and a seed."""
 
 
 def _sampled(num_features: int | None) -> Method:
@@ -90,7 +95,7 @@ def _rival(function: Callable[..., rivals.Rival]) -> Method:
 
 
 def _nuts(target: TimedTarget, budget: int, seed: int) -> Outcome:
-    """NUTS compiles the model into its own loop, where no timer can look."""
+    """NUTS, untimed: the model is compiled into its loop."""
     found = rivals.nuts(target.target, budget, seed)
     target.seconds = np.nan
     return Outcome(found.draws, found.num_evaluations, note=found.note)
@@ -118,7 +123,7 @@ class Task(NamedTuple):
 
 
 def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row:
-    """Run a task; a method that raises leaves infinite errors and what it said."""
+    """Run a task; a method that raises gets infinite errors and its message as note."""
     timed = TimedTarget(target)
     before = target.num_evaluations
     mean_error = sd_error = np.inf

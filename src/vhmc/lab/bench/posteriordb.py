@@ -1,6 +1,6 @@
-"""Six posteriors of posteriordb, read from a folder beside the repository.
+"""Six posteriors of posteriordb, read from the folder that VHMC_POSTERIORS names.
 
-The models are those of the folder's README; initial values are plain, not tuned.
+The models are those of the folder's README; initial values are not tuned.
 """
 
 import json
@@ -14,9 +14,8 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
-from vhmc.lab.bench.densities import half_cauchy
-from vhmc.lab.bench.problem import Draws, Problem
-from vhmc.lab.data.folders import find_folder
+from vhmc.lab.bench.problem import Draws, Problem, half_cauchy
+from vhmc.lab.data.dataset import find_folder
 from vhmc.models.from_jax import from_jax
 from vhmc.numerics.constraints import ordered, positive, unit_interval
 
@@ -25,8 +24,8 @@ JITTER = 1e-10
 
 
 def folder() -> Path:
-    """Where the data are."""
-    return find_folder("VHMC_POSTERIORS", "posteriors", "reference.json")
+    """Where data and reference moments are."""
+    return find_folder("VHMC_POSTERIORS", "reference.json")
 
 
 def ark() -> Problem:
@@ -75,7 +74,7 @@ def eight_schools() -> Problem:
 
 
 def garch() -> Problem:
-    r"""GARCH(1, 1), with $\beta_1$ written as a share of $1 - \alpha_1$."""
+    r"""GARCH(1, 1), with $\beta_1$ written as a fraction of $1 - \alpha_1$."""
     data = _data("garch")
     y, first = data["y"], float(data["sigma1"]) ** 2
 
@@ -89,7 +88,7 @@ def garch() -> Problem:
 
         _, later = jax.lax.scan(advance, jnp.asarray(first), y[:-1])
         scale = jnp.sqrt(jnp.concatenate([jnp.array([first]), later]))
-        # The prior is flat in beta1, not in the share.
+        # The prior is flat in beta1, not in the fraction.
         return jnp.sum(norm.logpdf(y, p["mu"], scale)) + jnp.log1p(-p["alpha1"])
 
     def quantities(d):
@@ -162,11 +161,11 @@ def low_dim_gauss_mix() -> Problem:
     y = _data("low_dim_gauss_mix")["y"][:, None]
 
     def log_density(p):
-        shares = jnp.stack([jnp.log(p["theta"]), jnp.log1p(-p["theta"])])
-        parts = shares + norm.logpdf(y, p["mu"], p["sigma"])
+        log_theta = jnp.stack([jnp.log(p["theta"]), jnp.log1p(-p["theta"])])
+        parts = log_theta + norm.logpdf(y, p["mu"], p["sigma"])
         likelihood = jnp.sum(jnp.logaddexp(parts[:, 0], parts[:, 1]))
         scales = jnp.concatenate([p["mu"], p["sigma"]])
-        return likelihood + jnp.sum(norm.logpdf(scales, 0, 2)) + 4 * jnp.sum(shares)
+        return likelihood + jnp.sum(norm.logpdf(scales, 0, 2)) + 4 * jnp.sum(log_theta)
 
     return _problem(
         "low_dim_gauss_mix",
@@ -176,6 +175,16 @@ def low_dim_gauss_mix() -> Problem:
         lambda d: _beside(d["mu"], d["sigma"], d["theta"][..., None]),
         is_gaussian=True,
     )
+
+
+POSTERIORDB: dict[str, Callable[[], Problem]] = {
+    "arK": ark,
+    "eight_schools": eight_schools,
+    "garch": garch,
+    "gp_pois_regr": gp_pois_regr,
+    "kidiq": kidiq,
+    "low_dim_gauss_mix": low_dim_gauss_mix,
+}
 
 
 def _problem(

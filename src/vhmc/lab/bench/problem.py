@@ -1,9 +1,13 @@
-"""A posterior whose moments are known, and how far draws are from them."""
+"""Posteriors with known moments, errors of draws, and densities for models."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import gammaln, xlogy
+from jax.scipy.stats import norm
+from jaxtyping import Array
 
 from vhmc.evaluation.target import Target
 
@@ -14,13 +18,13 @@ Draws = dict[str, np.ndarray]
 class Problem:
     """A model, what is reported of it, and the reference moments of that.
 
-    make: a fresh target, so that its count of calls starts at zero.
-    quantities: from named draws of any leading shape to the reported quantities, along
+    make: a fresh target, so that its count of evaluations starts at zero.
+    quantities: maps named draws of any leading shape to the reported quantities, along
         a last axis.
     names: of the quantities.
     mean: reference means of the quantities.
     sd: reference standard deviations of the quantities.
-    is_gaussian: whether the posterior is close to a Gaussian in the free space.
+    is_gaussian: whether the posterior is close to a Gaussian when unconstrained.
     """
 
     name: str
@@ -51,3 +55,25 @@ def errors(problem: Problem, draws: Draws) -> tuple[float, float]:
     mean_errors = np.abs(values.mean(axis=0) - problem.mean) / problem.sd
     sd_errors = np.abs(values.std(axis=0, ddof=1) / problem.sd - 1)
     return float(mean_errors.max()), float(sd_errors.max())
+
+
+def negative_binomial(count, log_mean, size) -> Array:
+    """Log probability of counts of variance mean + mean^2 / size, up to a constant."""
+    log_total = jnp.logaddexp(log_mean, jnp.log(size))
+    ways = gammaln(count + size) - gammaln(size)
+    return ways + count * log_mean + xlogy(size, size) - (count + size) * log_total
+
+
+def log_normal(value, location, scale) -> Array:
+    """Log-normal log density; location and scale are those of the logarithm."""
+    return norm.logpdf(jnp.log(value), location, scale) - jnp.log(value)
+
+
+def half_normal(value, scale) -> Array:
+    """Half-normal log density, up to a constant."""
+    return -0.5 * (value / scale) ** 2
+
+
+def half_cauchy(value, scale) -> Array:
+    """Half-Cauchy log density, up to a constant."""
+    return -jnp.log1p((value / scale) ** 2)

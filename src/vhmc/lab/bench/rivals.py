@@ -1,7 +1,7 @@
-"""The methods that `vhmc.sample` is compared with, each under one budget of calls.
+"""The methods that `vhmc.sample` is compared with, each within a budget of evaluations.
 
-All start from `target.start`, or around it, and count every call of the model. Failure
-is a value: draws of NaN, with a note that says why.
+All start from `target.start`, or around it, and count every evaluation. A method that
+fails returns draws of NaN and a note that says why.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ NO_START = "no finite start was found"
 
 
 class Rival(NamedTuple):
-    """What a method handed back.
+    """What a method returned.
 
-    draws: unconstrained, one row a draw.
-    num_evaluations: calls of the model, everything included.
-    note: what a reader of a table should know, or nothing.
+    draws: unconstrained, one per row.
+    num_evaluations: of the model, the search for a start included.
+    note: what a reader of a table should know, or empty.
     """
 
     draws: np.ndarray
@@ -34,48 +34,36 @@ class Rival(NamedTuple):
 def laplace_only(
     target: Target, budget: int, seed: int, num_draws: int = 4000
 ) -> Rival:
-    """Draws of the Gaussian at the mode, which cost nothing more."""
-    before = target.num_evaluations
-    try:
-        drawn, note = _laplace_draws(target, budget, seed, num_draws)
-    except ValueError as error:
-        return _failed(target, before, num_draws, str(error))
-    return Rival(drawn.draws, target.num_evaluations - before, note)
+    """Draws of the Gaussian at the mode, which take no further evaluations."""
+    return _laplace(target, budget, seed, num_draws, is_weighted=False)
 
 
 def laplace_psis(
     target: Target, budget: int, seed: int, num_draws: int = 4000
 ) -> Rival:
     """The Gaussian at the mode, reweighted with what is left of the budget."""
-    before = target.num_evaluations
-    try:
-        drawn, note = _laplace_draws(target, budget, seed, budget)
-    except ValueError as error:
-        return _failed(target, before, num_draws, str(error))
-    left = budget - (target.num_evaluations - before)
-    drawn = Weighted(drawn.draws[:left], drawn.log_density[:left])
-    return _resampled(target, before, drawn, seed, num_draws, note)
+    return _laplace(target, budget, seed, num_draws, is_weighted=True)
 
 
 def pathfinder_psis(
     target: Target, budget: int, seed: int, num_draws: int = 4000
 ) -> Rival:
-    """Multi-path Pathfinder, pooled draws reweighted with what the paths left."""
+    """Multi-path Pathfinder; its pooled draws are reweighted with the budget left."""
     before = target.num_evaluations
     drawn = pathfinder(target, np.random.default_rng(seed), budget)
     if not drawn:
         return _failed(target, before, num_draws, "no path has a finite ELBO")
-    share = (budget - (target.num_evaluations - before)) // len(drawn)
+    per_path = (budget - (target.num_evaluations - before)) // len(drawn)
     pooled = Weighted(
-        np.concatenate([part.draws[:share] for part in drawn]),
-        np.concatenate([part.log_density[:share] for part in drawn]),
+        np.concatenate([part.draws[:per_path] for part in drawn]),
+        np.concatenate([part.log_density[:per_path] for part in drawn]),
     )
     note = "" if len(drawn) == PATHS else f"{PATHS - len(drawn)} paths failed"
     return _resampled(target, before, pooled, seed, num_draws, note)
 
 
 def nuts(target: Target, budget: int, seed: int, num_draws: int = 4000) -> Rival:
-    """BlackJAX's NUTS with a dense metric: what one pays without a budget."""
+    """BlackJAX's NUTS with a dense metric, with as many evaluations as it takes."""
     del budget
     before = target.num_evaluations
     run = baseline_nuts(target, seed, num_draws, WARMUP, CHAINS)
@@ -85,18 +73,27 @@ def nuts(target: Target, budget: int, seed: int, num_draws: int = 4000) -> Rival
     return Rival(draws, run.num_evaluations, "")
 
 
-def _laplace_draws(
-    target: Target, budget: int, seed: int, num_draws: int
-) -> tuple[Weighted, str]:
+def _laplace(
+    target: Target, budget: int, seed: int, num_draws: int, is_weighted: bool
+) -> Rival:
+    before = target.num_evaluations
     max_search = budget - target.hessian_price - LINE_SEARCH
-    if max_search < 1:
-        raise ValueError(f"a budget of {budget} is too small for Laplace")
-    found = laplace(target, target.start, max_search)
+    try:
+        if max_search < 1:
+            raise ValueError(f"a budget of {budget} is too small for Laplace")
+        found = laplace(target, target.start, max_search)
+    except ValueError as error:
+        return _failed(target, before, num_draws, str(error))
+    number = budget if is_weighted else num_draws
+    white = np.random.default_rng(seed).standard_normal((number, target.dim))
     whiten = np.asarray(found.guide.whiten)
-    white = np.random.default_rng(seed).standard_normal((num_draws, target.dim))
     draws = np.asarray(found.guide.mean) + np.linalg.solve(whiten, white.T).T
-    note = "; ".join(found.warnings)
-    return Weighted(draws, -0.5 * np.sum(white**2, axis=1)), note
+    note, spent = "; ".join(found.warnings), target.num_evaluations - before
+    if not is_weighted:
+        return Rival(draws, spent, note)
+    log_density = -0.5 * np.sum(white**2, axis=1)
+    drawn = Weighted(draws[: budget - spent], log_density[: budget - spent])
+    return _resampled(target, before, drawn, seed, num_draws, note)
 
 
 def _resampled(
@@ -107,7 +104,7 @@ def _resampled(
     num_draws: int,
     note: str,
 ) -> Rival:
-    """Spend a call on each draw, smooth the weights, draw again with replacement."""
+    """Evaluate each draw, smooth the importance weights, resample with replacement."""
     energy = target.evaluate(drawn.draws).energy
     log_ratios = -energy - drawn.log_density
     is_finite = np.isfinite(log_ratios)

@@ -1,4 +1,4 @@
-"""One run of one method as a row, in a file that an interrupted benchmark leaves."""
+"""One run of one method as a row of a file, from which a benchmark can resume."""
 
 import csv
 import io
@@ -11,12 +11,12 @@ class Row(NamedTuple):
     """What one run cost, and how far its draws are from the truth.
 
     dim: length of the unconstrained vector.
-    budget: calls of the model that were allowed; 0 for a method without a budget.
+    budget: evaluations that were allowed; 0 for a method without a budget.
     mean_error: worst error of a mean, in reference standard deviations.
     sd_error: worst relative error of a standard deviation.
-    seconds: wall time of the call.
+    seconds: wall time of the run.
     seconds_outside: the same without the model's own evaluations; NaN where the two
-        run in one compiled loop and cannot be told apart.
+        run in one compiled loop and cannot be separated.
     is_first: whether it was the first of its problem in its process, compilation of
         model and method included.
     verdict, correction: of `vhmc.sample`; empty otherwise.
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, int, int]:
-        """What a run is told apart by."""
+        """What identifies a run."""
         return self.problem, self.method, self.budget, self.seed
 
     @property
@@ -110,7 +110,7 @@ def _parsed(cells: list[str]) -> Row:
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Any]:
-    """What all runs cost together, for the record of a benchmark."""
+    """Evaluations and seconds of all runs, for the record of a benchmark."""
     rows = list(rows)
     return {
         "evaluations": sum(row.num_evaluations for row in rows),

@@ -1,16 +1,28 @@
-"""The benchmark: every method, budget and seed on posteriors with known moments."""
+"""Run every method, budget and seed on posteriors with known moments."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vhmc.lab.bench import hierarchical, posteriordb, synthetic
 from vhmc.lab.bench.jobs import Job, run_jobs
 from vhmc.lab.bench.measure import BUDGETED, NUTS, Task
-from vhmc.lab.bench.problems import PROBLEMS
+from vhmc.lab.bench.problem import Problem
 from vhmc.lab.bench.rows import Row
 from vhmc.sampler.plan import LEAST_BUDGET
 
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    **posteriordb.POSTERIORDB,
+    "banana-2": partial(synthetic.banana, 2),
+    "banana-10": partial(synthetic.banana, 10),
+    "student-t-10": synthetic.student_t,
+    "gaussian-50": synthetic.gaussian,
+    "hierarchical-noncentred": hierarchical.noncentred,
+    "hierarchical-centred": hierarchical.centred,
+}
+"""By name; each is made when asked for, since data are read then."""
 QUICK: dict[str, Any] = {
     "problems": ("arK", "banana-2"),
     "budgets": (100, 300),
@@ -25,10 +37,10 @@ class Settings:
     """Everything that can be chosen.
 
     problems: names in `PROBLEMS`.
-    budgets: calls of the model, at most.
+    budgets: evaluations, at most.
     seeds: runs of each, with seeds from 0.
     main_budget: that of the tables, one of the budgets.
-    with_nuts: whether NUTS runs too, once a seed and without a budget.
+    with_nuts: whether NUTS runs too, once per seed and without a budget.
     workers: processes, each of which takes one problem at a time.
     methods: names in `BUDGETED`.
     """
@@ -76,7 +88,7 @@ def run(
 
 
 def check_names(kind: str, names: tuple[str, ...], known: Collection[str]) -> None:
-    """Refuse names that mean nothing, and a choice of nothing."""
+    """Refuse unknown names, and an empty choice."""
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(
@@ -92,8 +104,7 @@ def check_budgets(budgets: tuple[int, ...]) -> None:
         raise ValueError("name at least one budget, and each once")
     if min(budgets) < LEAST_BUDGET:
         raise ValueError(
-            f"a budget must be at least {LEAST_BUDGET} calls of the model, got "
-            f"{min(budgets)}"
+            f"a budget must be at least {LEAST_BUDGET} evaluations, got {min(budgets)}"
         )
 
 

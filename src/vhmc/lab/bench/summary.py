@@ -1,11 +1,11 @@
-r"""What rows add up to, problem by problem at one budget.
+r"""Summarise rows, problem by problem at one budget.
 
-The price of NUTS *for the same accuracy* is read off its default run of $n$ calls with
-the worst mean error $e$, while ours took $n'$ calls and has $e'$. A Monte Carlo error
-falls like $1 / \sqrt{n}$, so NUTS reaches $e'$ after $n (e / e')^2$ calls. If we are
-less accurate than its default run, NUTS may thus stop early, and even its warm-up,
-which it cannot shorten, is scaled down. If we are more accurate, we do not extrapolate
-but count the run as it is, and the ratio is a lower bound:
+The cost of NUTS *for the same accuracy* follows from its default run of $n$ evaluations
+with worst mean error $e$, while ours took $n'$ evaluations and has error $e'$. A Monte
+Carlo error falls like $1 / \sqrt{n}$, so NUTS reaches $e'$ after $n (e / e')^2$
+evaluations. If we are less accurate than its default run, NUTS may thus stop early, and
+even its warm-up, which it cannot shorten, is scaled down. If we are more accurate, we
+do not extrapolate but count the run as it is, and the ratio is a lower bound:
 
 $$\mathrm{ratio} = \frac{n}{n'} \min\{1, (e / e')^2\}.$$
 """
@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 
 from vhmc.lab.bench.measure import BUDGETED, NUTS
-from vhmc.lab.bench.problems import POSTERIORDB
+from vhmc.lab.bench.posteriordb import POSTERIORDB
 from vhmc.lab.bench.rows import Row
 
 OURS = "vhmc"
 TOLERANCE = 0.10
-"""Errors that we want: of a mean in sd, of an sd in itself."""
-WANTED_SHARE = 0.8
+"""Errors that we want: of a mean in sd, of an sd relative to itself."""
+WANTED_FRACTION = 0.8
 """Of the seeds that must be within the tolerance: four of five."""
 FAILURE = 0.25
 """Errors beyond which a good verdict is a silent failure."""
 
 
 def summarise(rows: Sequence[Row], main_budget: int) -> list[dict[str, Any]]:
-    """One line a problem, with medians over seeds at the main budget."""
+    """One line per problem, with medians over seeds at the main budget."""
     names = dict.fromkeys(row.problem for row in rows)
     return [
         _line([row for row in rows if row.problem == name], main_budget)
@@ -38,31 +38,31 @@ def summarise(rows: Sequence[Row], main_budget: int) -> list[dict[str, Any]]:
 
 
 def is_silent_failure(row: Row) -> bool:
-    """Whether the run called draws good that are not."""
+    """Whether the verdict was good though an error is large."""
     return row.verdict == "good" and not row.is_within(FAILURE)
 
 
 def is_false_alarm(row: Row) -> bool:
-    """Whether the run warned of draws that are fine."""
+    """Whether the verdict was not good though both errors are small."""
     return row.verdict != "good" and row.is_within(TOLERANCE)
 
 
 def nuts_ratio(
-    calls: float, error: float, nuts_calls: float, nuts_error: float
+    cost: float, error: float, nuts_cost: float, nuts_error: float
 ) -> tuple[float, bool]:
-    """Calls of NUTS to ours for the same accuracy, and whether it is a lower bound."""
-    if np.isnan([calls, error, nuts_calls, nuts_error]).any():
+    """Evaluations of NUTS to ours at equal accuracy, and whether that is a bound."""
+    if np.isnan([cost, error, nuts_cost, nuts_error]).any():
         return np.nan, False
     if np.isinf(error):
         return 0.0, False
     if error <= nuts_error:
-        return nuts_calls / calls, True
-    return nuts_calls / calls * (nuts_error / error) ** 2, False
+        return nuts_cost / cost, True
+    return nuts_cost / cost * (nuts_error / error) ** 2, False
 
 
 def meets_target(line: dict[str, Any]) -> bool:
     """Whether enough seeds are within the tolerance."""
-    return line["runs"] > 0 and line["within"] >= WANTED_SHARE * line["runs"]
+    return line["runs"] > 0 and line["within"] >= WANTED_FRACTION * line["runs"]
 
 
 def headline(rows: Sequence[Row], lines: Sequence[dict[str, Any]]) -> str:
@@ -77,7 +77,7 @@ def headline(rows: Sequence[Row], lines: Sequence[dict[str, Any]]) -> str:
         parts.insert(
             0,
             f"{met} of {len(known)} posteriors of posteriordb within {TOLERANCE:.2f} "
-            f"sd and {TOLERANCE:.0%} on {WANTED_SHARE:.0%} of the seeds",
+            f"sd and {TOLERANCE:.0%} on {WANTED_FRACTION:.0%} of the seeds",
         )
     if not np.isnan(ratios).all():
         parts.append(
@@ -126,17 +126,17 @@ def _line(rows: list[Row], main_budget: int) -> dict[str, Any]:
 
 
 def verdicts(rows: Iterable[Row]) -> str:
-    """How often each was given, as `good 4, caution 1`."""
+    """Counts of the verdicts, as `good 4, caution 1`."""
     given = [row.verdict or "failed" for row in rows]
     order = ("good", "caution", "bad", "failed")
     return ", ".join(f"{name} {given.count(name)}" for name in order if name in given)
 
 
 def median(values: Iterable[float]) -> float:
-    """The median, infinite ones included; NaN of nothing."""
+    """The median, infinite values included; NaN if there are none."""
     ordered = sorted(values)
     if not ordered:
         return np.nan
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    # Not their mean if equal: infinity minus infinity is no number.
+    # Two infinite values of one sign have no finite mean, but are equal.
     return low if low == high else (low + high) / 2

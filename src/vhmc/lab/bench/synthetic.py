@@ -9,7 +9,7 @@ from jaxtyping import Array
 from vhmc.lab.bench.problem import Problem
 from vhmc.models.from_jax import from_jax
 
-BEND = 0.03
+CURVATURE = 0.03
 WIDTH = 10.0
 
 
@@ -21,12 +21,12 @@ def banana(dim: int) -> Problem:
     """
 
     def log_density(theta):
-        bend = BEND * (theta[0] ** 2 - WIDTH**2)
-        first = (theta[0] / WIDTH) ** 2 + (theta[1] - bend) ** 2
+        centre = CURVATURE * (theta[0] ** 2 - WIDTH**2)
+        first = (theta[0] / WIDTH) ** 2 + (theta[1] - centre) ** 2
         return -0.5 * (first + jnp.sum(theta[2:] ** 2))
 
     sd = np.ones(dim)
-    sd[:2] = WIDTH, np.sqrt(1 + 2 * BEND**2 * WIDTH**4)
+    sd[:2] = WIDTH, np.sqrt(1 + 2 * CURVATURE**2 * WIDTH**4)
     return _problem(f"banana-{dim}", log_density, sd)
 
 
@@ -48,11 +48,11 @@ def student_t(dim: int = 10, freedom: float = 5.0) -> Problem:
 
 
 def gaussian(dim: int = 50, condition: float = 1e4) -> Problem:
-    """Gaussian in a random frame, variances spaced evenly on a log scale around 1."""
-    frame, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
+    """Gaussian with random axes, variances spaced evenly on a log scale around 1."""
+    axes, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
     variances = np.geomspace(condition**-0.5, condition**0.5, dim)
-    precision = (frame / variances) @ frame.T
-    sd = np.sqrt(frame**2 @ variances)
+    precision = (axes / variances) @ axes.T
+    sd = np.sqrt(axes**2 @ variances)
 
     def log_density(theta):
         return -0.5 * theta @ precision @ theta

@@ -1,11 +1,12 @@
-"""The folder that the benchmark leaves behind, and the tables it prints."""
+"""Write the results of the benchmark, and make the tables that it prints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from vhmc.lab.bench.figure import error_panels
@@ -14,13 +15,14 @@ from vhmc.lab.bench.rivals import CHAINS, WARMUP
 from vhmc.lab.bench.rows import Row, totals
 from vhmc.lab.bench.run import Settings
 from vhmc.lab.bench.summary import FAILURE, OURS, TOLERANCE, headline, summarise
-from vhmc.lab.bench.table import plain_table
 from vhmc.lab.experiments import output
 
 FIGURES = {
     "mean_error": "worst error of a mean  [sd]",
     "sd_error": "worst relative error of an sd",
 }
+TEXTS = ("problem", "method", "verdict", "verdicts", "first reason")
+"""Columns aligned to the left."""
 
 
 def write(
@@ -46,75 +48,100 @@ def write(
 
 
 def _errors(lines: Sequence[dict[str, Any]]) -> Table:
-    table = plain_table(
+    return plain_table(
         f"vhmc at {lines[0]['budget']} evaluations",
-        *("problem", "d", "mean error", "sd error", "within", "evals"),
-    )
-    for line in lines:
-        table.add_row(
-            line["problem"],
-            f"{line['dim']}",
-            _number(line["mean_error"], ".3f"),
-            _number(line["sd_error"], ".3f"),
-            f"{line['within']}/{line['runs']}",
-            _number(line["evaluations"], ".0f"),
-        )
-    table.caption = (
+        ("problem", "d", "mean error", "sd error", "within", "evals"),
+        (
+            (
+                line["problem"],
+                f"{line['dim']}",
+                _number(line["mean_error"], ".3f"),
+                _number(line["sd_error"], ".3f"),
+                f"{line['within']}/{line['runs']}",
+                _number(line["evaluations"], ".0f"),
+            )
+            for line in lines
+        ),
         "Medians over seeds of the worst error of a mean (in sd) and of an sd "
-        f"(relative). within: seeds with both at most {TOLERANCE:.2f}."
+        f"(relative). within: seeds with both at most {TOLERANCE:.2f}.",
     )
-    return table
 
 
 def _verdicts(lines: Sequence[dict[str, Any]]) -> Table:
-    table = plain_table(
+    return plain_table(
         f"vhmc at {lines[0]['budget']} evaluations: verdicts and seconds",
-        *("problem", "verdicts", "silent", "s first", "s"),
-    )
-    for line in lines:
-        table.add_row(
-            line["problem"],
-            line["verdicts"],
-            f"{line['silent_failures']}",
-            _number(line["seconds_outside_first"], ".1f"),
-            _number(line["seconds_outside"], ".1f"),
-        )
-    table.caption = (
+        ("problem", "verdicts", "silent", "s first", "s"),
+        (
+            (
+                line["problem"],
+                line["verdicts"],
+                f"{line['silent_failures']}",
+                *(_number(line[f"seconds_outside{k}"], ".1f") for k in ("_first", "")),
+            )
+            for line in lines
+        ),
         f"silent: verdict good, but an error above {FAILURE}. s: seconds outside the "
-        "model, in the first run with compilation, and in later ones."
+        "model, in the first run with compilation, and in later ones.",
     )
-    return table
 
 
 def _rivals(lines: Sequence[dict[str, Any]], methods: Sequence[str]) -> Table:
     shown = [method for method in BUDGETED if method in methods]
+    prefixes = ["" if method == OURS else f"{method}_" for method in shown]
     headers = [method.replace("+", "\n+").replace("-", "-\n") for method in shown]
-    title = f"Mean and sd error at {lines[0]['budget']} evaluations"
-    table = plain_table(title, "problem", *headers)
-    for line in lines:
-        prefixes = ["" if method == OURS else f"{method}_" for method in shown]
-        table.add_row(line["problem"], *(_pair(line, prefix) for prefix in prefixes))
-    return table
+    return plain_table(
+        f"Mean and sd error at {lines[0]['budget']} evaluations",
+        ("problem", *headers),
+        ((line["problem"], *(_pair(line, p) for p in prefixes)) for line in lines),
+    )
 
 
 def _nuts(lines: Sequence[dict[str, Any]]) -> Table:
-    table = plain_table(
+    return plain_table(
         f"NUTS, {CHAINS} chains, {WARMUP} steps of warm-up",
-        *("problem", "mean and sd error", "evals", "evals of vhmc", "ratio"),
+        ("problem", "mean and sd error", "evals", "evals of vhmc", "ratio"),
+        (
+            (
+                line["problem"],
+                _pair(line, "nuts_"),
+                _number(line["nuts_evaluations"], ".0f"),
+                _number(line["evaluations"], ".0f"),
+                ("≥ " if line["nuts_ratio_is_bound"] else "")
+                + _number(line["nuts_ratio"], ".1f"),
+            )
+            for line in lines
+        ),
+        "ratio: evaluations of NUTS to ours for our worst mean error, if its error "
+        "falls like one over the root of their number; ≥ where its full run is less "
+        "accurate than ours.",
     )
-    for line in lines:
-        sign = "≥ " if line["nuts_ratio_is_bound"] else ""
-        table.add_row(
-            line["problem"],
-            _pair(line, "nuts_"),
-            _number(line["nuts_evaluations"], ".0f"),
-            _number(line["evaluations"], ".0f"),
-            sign + _number(line["nuts_ratio"], ".1f"),
+
+
+def plain_table(
+    title: str,
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str | None = None,
+) -> Table:
+    """A narrow table: numbers to the right, names never cut."""
+    table = Table(
+        title=f"\n{title}",
+        caption=caption,
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        min_width=60,
+    )
+    for header in headers:
+        table.add_column(
+            header,
+            justify="left" if header in TEXTS else "right",
+            no_wrap=header in ("problem", "method"),
+            overflow="fold",
         )
-    table.caption = (
-        "ratio: evaluations of NUTS to ours for our worst mean error, its own falling "
-        "like one over their root; ≥ where its full run is less accurate than ours."
-    )
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

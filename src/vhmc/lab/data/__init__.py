@@ -1,1 +1,1 @@
-"""Data of the experiments: found beside the code, in a cache, or at their origin."""
+"""Data of the experiments: a file given, a data folder, a download or a stand-in."""

@@ -1,6 +1,7 @@
-"""A data set, with where it came from and whether it is the real one."""
+"""Find data sets, and say of each where it came from and whether it is real."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,18 +9,16 @@ from typing import NamedTuple
 import numpy as np
 import pooch
 
-from vhmc.lab.data.folders import candidate_folders
-
 REAL, STAND_IN = "real", "SIMULATED STAND-IN"
 
 
 class Dataset(NamedTuple):
-    """Rows and what must be said about them.
+    """Observations, and what must be said about them.
 
-    x: one row an observation.
-    y: labels 0 and 1, or nothing.
-    kind: `real`, or in capitals that it is not.
-    source: file or address it was read from.
+    x: one row per observation.
+    y: labels 0 and 1, or none.
+    kind: `real`, or in capitals that the data are simulated.
+    source: file or address they were read from.
     sha256: of that file, or of the array where the file is not in a fixed form.
     note: what a reader of a figure should know.
     """
@@ -49,35 +48,50 @@ def find(
     fetch: Callable[[], Dataset],
     simulate: Callable[[], Dataset],
 ) -> Dataset:
-    """The file that is given, the one of a data folder, a download, a stand-in.
+    """The first of: the file given, the data folder's, a download, a stand-in.
 
     given: a file of the user, or the folder it is in.
-    name: of the file in a data folder.
+    name: of the file in a folder.
     """
     if given is not None:
         path = given / name if given.is_dir() else given
         if not path.is_file():
             raise FileNotFoundError(f"there is no data file {path}")
         return read(path)
-    for folder in candidate_folders("VHMC_DATA", "data"):
-        if (folder / name).is_file():
-            return read(folder / name)
+    path = data_folder("VHMC_DATA") / name
+    if path.is_file():
+        return read(path)
     try:
         return fetch()
     except OSError:  # no network, or no answer
         return simulate()
 
 
+def data_folder(variable: str) -> Path:
+    """The folder that an environment variable names, or else the user's cache."""
+    return Path(os.environ.get(variable) or pooch.os_cache("vhmc"))
+
+
+def find_folder(variable: str, landmark: str) -> Path:
+    """The data folder, refused if the file `landmark` is not in it."""
+    folder = data_folder(variable)
+    if not (folder / landmark).is_file():
+        raise FileNotFoundError(
+            f"no {landmark} in {folder}: set {variable} to the folder that holds it"
+        )
+    return folder
+
+
 def download(url: str, name: str, sha256: str | None) -> Path:
-    """The user's cache, filled from the public origin; another content is an error."""
+    """A file of the user's cache, downloaded if missing; a wrong digest is an error."""
     known = None if sha256 is None else f"sha256:{sha256}"
-    folder = pooch.os_cache("vhmc")
     pooch.get_logger().setLevel("WARNING")
+    folder = pooch.os_cache("vhmc")
     return Path(pooch.retrieve(url, known, fname=name, path=folder))
 
 
 def labels(rng: np.random.Generator, logits: np.ndarray) -> np.ndarray:
-    """Labels 0 and 1 of a logistic model, for data that are simulated."""
+    """Simulated labels 0 and 1 of a logistic model."""
     return (rng.uniform(size=len(logits)) < 1 / (1 + np.exp(-logits))).astype(float)
 
 

@@ -60,5 +60,6 @@ def _simulated() -> Dataset:
         2.0, size=(NUM_ROWS, 1)
     )
     x = sources @ rng.standard_normal((NUM_CHANNELS, NUM_CHANNELS))
-    note = f"the recording was not to be had: simulated numbers of its shape; {NOTE}"
+    missing = "the recording could not be found or downloaded"
+    note = f"{missing}: simulated data of its shape; {NOTE}"
     return Dataset(x, None, STAND_IN, "simulated, seed 0", "", note)

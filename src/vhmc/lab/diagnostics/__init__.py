@@ -1,1 +1,1 @@
-"""How good draws and surrogates are; everything here takes plain arrays."""
+"""Distances of draws and surrogates from the exact posterior."""

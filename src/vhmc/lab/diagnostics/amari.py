@@ -1,4 +1,4 @@
-"""How far two unmixing matrices are apart, whatever their rows' order and scale."""
+"""Compare unmixing matrices, which are known up to order and scale of their rows."""
 
 import itertools
 
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def amari_distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Amari, Cichocki and Yang (1996): zero for rows permuted, scaled or turned around.
+    """Distance that ignores order, scale and sign of rows (Amari et al., 1996).
 
-    Not divided by anything: at most 2 d (d - 1) for d rows.
+    Not normalised: at most 2 d (d - 1) for d rows.
     """
     cross = np.abs(one @ np.linalg.inv(other))
     by_row = cross / cross.max(axis=1, keepdims=True)
@@ -20,13 +20,13 @@ def is_same_twin(draws: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Whether each matrix is nearer to the reference than to any of its twins.
 
     A twin has the reference's rows in another order or with other signs; an average
-    over draws of several twins means nothing.
+    over draws of several twins is meaningless.
 
-    draws: one matrix an entry of the first axis.
+    draws: matrices along the first axis.
     """
     dim = len(reference)
     inner = np.einsum("nij,kj->nik", draws, reference)
-    # The nearest twin pairs rows so that the absolute inner products add up to most.
+    # The nearest twin pairs rows so that the sum of absolute inner products is largest.
     rows = np.arange(dim)
     twins = [
         np.abs(inner[:, rows, list(order)]).sum(axis=1)

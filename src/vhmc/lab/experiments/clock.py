@@ -1,4 +1,4 @@
-"""Chains that run until a clock stops them."""
+"""Run a chain until a time limit, and date its draws."""
 
 import time
 from collections.abc import Callable
@@ -9,20 +9,20 @@ import numpy as np
 
 @runtime_checkable
 class Chain(Protocol):
-    """What can be advanced in blocks."""
+    """A chain that can be advanced in blocks."""
 
     def advance(
         self, rng: np.random.Generator, state: Any, num_draws: int
     ) -> tuple[Any, Any]:
-        """So many draws more."""
+        """The next state and draws."""
 
 
 class Recording(NamedTuple):
-    """Draws and the second by which each was there.
+    """Draws and the time at which each was available.
 
     draws: shape (draw, chain, dim).
-    seconds: since the clock was started.
-    passes: over the data, or gradients of whatever the chain runs on.
+    seconds: from the start of the clock, by draw.
+    passes: over the data, or gradients of the potential the chain runs on.
     """
 
     draws: np.ndarray
@@ -30,12 +30,12 @@ class Recording(NamedTuple):
     passes: float = 0.0
 
     def until(self, limit: float) -> np.ndarray:
-        """Draws that were there in time."""
+        """Draws available by the limit."""
         return self.draws[self.seconds <= limit]
 
 
 def warm_up(chain: Chain, state: Any, num_draws: int) -> None:
-    """Compile before the clock starts."""
+    """Compile a chain before the clock starts."""
     chain.advance(np.random.default_rng(0), state, num_draws)
 
 
@@ -46,17 +46,18 @@ def record(
     limit: float,
     seed: int,
     began: float | None = None,
-    share: Callable[[float], None] = lambda _: None,
+    on_progress: Callable[[float], None] = lambda _: None,
 ) -> Recording:
-    """Advance in blocks of `num_draws` until the limit.
+    """Advance in blocks of `num_draws` until `limit` seconds have passed.
 
-    began: reading of `time.perf_counter` when the clock was started; now unless given.
+    began: reading of `time.perf_counter` when the clock started; by default now.
+    on_progress: called with the fraction of the time that has passed.
     """
     rng = np.random.default_rng(seed)
     began = time.perf_counter() if began is None else began
     blocks, seconds, passes = [], [], 0.0
     while (elapsed := time.perf_counter() - began) < limit:
-        share(elapsed / limit)
+        on_progress(elapsed / limit)
         state, block = chain.advance(rng, state, num_draws)
         draws = getattr(block, "theta", block)
         if draws.ndim == 2:

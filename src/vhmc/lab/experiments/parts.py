@@ -1,31 +1,152 @@
-"""An experiment in parts: each is stored when it is done, so a run can go on."""
+"""Run an experiment in parts: each is stored when done, so that a run can resume."""
 
 import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
 
-from vhmc.lab.experiments.progress import Progress
+import vhmc
+from vhmc.report.status import shown_seconds
 
 Numbers = dict[str, np.ndarray]
+
+
+class Step:
+    """Where a run stands among parts of known expected lengths.
+
+    The time left is what the remaining parts are expected to take, times the ratio of
+    actual to expected time so far.
+
+    moved: called when a part is over.
+    """
+
+    def __init__(
+        self, expected: Sequence[float], moved: Callable[[], None] = lambda: None
+    ):
+        self._expected, self._moved = list(expected), moved
+        self._began = self._part_began = time.perf_counter()
+        self._fraction: float | None = None
+        self.number = 0  # of parts that are over
+
+    def advance_to(self, fraction: float) -> None:
+        """Take note of how much of the current part is done."""
+        self._fraction = fraction
+
+    def done(self) -> None:
+        """Go on to the next part."""
+        self.number += 1
+        self._part_began, self._fraction = time.perf_counter(), None
+        self._moved()
+
+    def done_seconds(self) -> float:
+        """Expected seconds of what is done, of the current part what is done of it."""
+        over = sum(self._expected[: self.number])
+        if self.number == len(self._expected):
+            return over
+        current, fraction = self._expected[self.number], self._fraction
+        if fraction is None:
+            elapsed = time.perf_counter() - self._part_began
+            fraction = min(elapsed / current, 0.95)
+        return over + fraction * current
+
+    def seconds_left(self) -> float:
+        """Estimate, from the pace so far once a tenth is done."""
+        total, over = sum(self._expected), self.done_seconds()
+        pace = 1.0
+        if over > 0.1 * total:
+            pace = (time.perf_counter() - self._began) / over
+        return max(total - over, 0.0) * pace
+
+
+class Progress:
+    """A bar on a terminal; elsewhere a line when a part begins."""
+
+    def __init__(self, console: Console, title: str):
+        self._console, self._title = console, title
+
+    def say(self, line: str) -> None:
+        """Print a line of its own."""
+        self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    @contextmanager
+    def over(self, parts: Sequence[tuple[str, float]]) -> Iterator[Step]:
+        """Follow parts given by name and expected seconds."""
+        expected = [seconds for _, seconds in parts]
+        if parts and self._console.is_terminal:
+            step = Step(expected)
+            with _StepBar(self._console, self._title, parts, step):
+                yield step
+            return
+
+        def announce() -> None:
+            if step.number < len(parts):
+                self.say(
+                    f"{self._title}: {parts[step.number][0]} "
+                    f"({step.number + 1} of {len(parts)}, about "
+                    f"{shown_seconds(step.seconds_left())} left)"
+                )
+
+        step = Step(expected, announce)
+        announce()
+        yield step
+
+
+class _StepBar(Bar):
+    """A bar that shows a step, and moves within a part too."""
+
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        parts: Sequence[tuple[str, float]],
+        step: Step,
+    ):
+        self._parts, self._step = parts, step
+        super().__init__(
+            TextColumn(title),
+            BarColumn(24),
+            TextColumn("{task.fields[part]}"),
+            TextColumn("[dim]about {task.fields[left]} left"),
+            console=console,
+            transient=True,
+        )
+        self.add_task("", total=sum(seconds for _, seconds in parts), part="", left="")
+
+    def get_renderables(self):
+        for task in self.tasks:
+            last = len(self._parts) - 1
+            task.completed = self._step.done_seconds()
+            task.fields["part"] = self._parts[min(self._step.number, last)][0]
+            task.fields["left"] = shown_seconds(self._step.seconds_left())
+        return super().get_renderables()
 
 
 class Part(NamedTuple):
     """A piece of work whose outcome is arrays.
 
     name: unique in the experiment; also shown while it runs.
-    seconds: that it is expected to take.
-    run: gets a function to call with the share that is done, if it knows it.
+    seconds: expected to be needed.
+    run: does the work; may call its argument with the fraction done so far.
     """
 
     name: str
     seconds: float
     run: Callable[[Callable[[float], None]], Mapping[str, Any]]
+
+
+def inputs(settings: Any, **more: str) -> dict[str, Any]:
+    """All that outcomes depend on: settings, what else is given, and the version."""
+    return {**asdict(settings), **more, "version": vhmc.__version__}
 
 
 def run_parts(
@@ -47,7 +168,7 @@ def run_parts(
     with progress.over([(part.name, part.seconds) for part in waiting]) as step:
         for part in waiting:
             began = time.perf_counter()
-            numbers = dict(part.run(step.share))
+            numbers = dict(part.run(step.advance_to))
             numbers["part_seconds"] = time.perf_counter() - began
             _save(files[part.name], numbers)
             step.done()
@@ -93,7 +214,7 @@ def _save(path: Path, numbers: Mapping[str, Any]) -> None:
 
 
 def _replace(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write beside the file, then rename: half a file is never found."""
+    """Write a temporary file, then rename it: half a file is never found."""
     beside = path.with_suffix(".tmp")
     with beside.open("wb") as file:
         write(file)

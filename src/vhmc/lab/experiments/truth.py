@@ -1,7 +1,7 @@
-"""A long exact run, for the moments that errors are measured against."""
+"""Exact posterior moments, which errors are measured against."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,20 +13,28 @@ from vhmc.numerics.hmc import HMC, HMCState
 from vhmc.numerics.mass import mass_from_covariance
 
 STEP_SIZE, NUM_STEPS = 0.5, 3
-"""A quarter of a period of the Gaussian in three steps: draws all but independent."""
+"""A quarter of the Gaussian's period in three steps: draws are nearly independent."""
 
 
 class Truth(NamedTuple):
-    """Posterior mean and covariance, from so many draws."""
+    """Posterior mean and covariance, and the draws that they rest on."""
 
     mean: np.ndarray
     covariance: np.ndarray
     num_draws: int
     acceptance: float
 
+    def record(self, num_chains: int) -> dict[str, Any]:
+        """How it was found, for `run.json`."""
+        return {
+            "method": f"HMC on the exact posterior, Laplace mass, {num_chains} chains",
+            "draws": self.num_draws,
+            "acceptance": self.acceptance,
+        }
+
     @classmethod
     def from_numbers(cls, numbers: Mapping[str, np.ndarray]) -> "Truth":
-        """As it was stored."""
+        """The moments as they were stored."""
         return cls(
             numbers["mean"],
             numbers["covariance"],
@@ -41,11 +49,11 @@ def exact_moments(
     num_draws: int,
     num_chains: int,
     seed: int,
-    share: Callable[[float], None] = lambda _: None,
+    on_progress: Callable[[float], None] = lambda _: None,
 ) -> Truth:
-    """HMC on the exact potential with Laplace's covariance as mass.
+    """Moments by HMC on the exact potential, with Laplace's covariance as mass.
 
-    Sums are added up block by block, so any number of draws fits into memory.
+    They are summed block by block, so any number of draws fits into memory.
     """
     rng = np.random.default_rng(seed)
     chain, state, center, _ = started(rng, potential, guide, num_chains)
@@ -60,7 +68,7 @@ def exact_moments(
         squares += draws.T @ draws
         count += len(draws)
         acceptance.append(block.acceptance)
-        share(count / num_draws)
+        on_progress(count / num_draws)
     mean = total / count
     covariance = squares / count - np.outer(mean, mean)
     return Truth(center + mean, covariance, count, float(np.mean(acceptance)))
@@ -69,7 +77,7 @@ def exact_moments(
 def started(
     rng: np.random.Generator, potential: Potential, guide: Gaussian, num_chains: int
 ) -> tuple[ExactHMC, HMCState, np.ndarray, np.ndarray]:
-    """Exact chains at draws of Laplace's Gaussian; also its mean and lower factor."""
+    """Exact chains at draws of Laplace's Gaussian; its mean and Cholesky factor."""
     covariance = np.linalg.inv(np.asarray(guide.precision))
     mass = mass_from_covariance(jnp.asarray(covariance))
     kernel = HMC(mass, jnp.asarray(STEP_SIZE), jnp.asarray(NUM_STEPS))
@@ -85,6 +93,20 @@ def relative_error(found: np.ndarray, truth: np.ndarray) -> float:
 
 
 def covariance_of(draws: np.ndarray) -> np.ndarray:
-    """Sample covariance as the paper defines it, for draws one a row."""
+    """Sample covariance as the paper defines it; one draw per row."""
     centred = draws - draws.mean(axis=0)
     return centred.T @ centred / len(draws)
+
+
+def zero_variance_mean(draws: np.ndarray, grads: np.ndarray) -> np.ndarray:
+    r"""Mean of draws, with gradients as control variates (Mira et al., 2013).
+
+    $E[\nabla U] = 0$ under the posterior, so $\bar\theta - A \overline{\nabla U}$ has
+    the same expectation for any matrix $A$; that of linear regression removes all of
+    the variance if the posterior is Gaussian, and most of it if it is nearly so.
+
+    draws, grads: one row per draw, and the gradients of the energy there.
+    """
+    centred, scores = draws - draws.mean(axis=0), grads - grads.mean(axis=0)
+    slopes = np.linalg.lstsq(scores, centred, rcond=None)[0]
+    return draws.mean(axis=0) - grads.mean(axis=0) @ slopes

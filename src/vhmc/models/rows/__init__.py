@@ -1,1 +1,1 @@
-"""Tall data: likelihoods that are sums over rows, wherever the rows are."""
+"""Tall data: likelihoods that are sums over rows in memory, in files or on workers."""

@@ -1,4 +1,4 @@
-"""Rows on the workers of a Dask cluster: points go out, sums come back."""
+"""Distribute rows to the workers of a Dask cluster, and sum over them there."""
 
 import logging
 import os
@@ -9,47 +9,45 @@ from typing import Any
 import numpy as np
 
 from vhmc._arguments import shown
-from vhmc.models.extras import load
+from vhmc._imports import load_extra
 from vhmc.models.rows.likelihood import RowLikelihood
-from vhmc.models.rows.memory import checked, chunked
 from vhmc.models.rows.parquet import as_array, kinds_of
-from vhmc.models.rows.source import Source, Sums, add_up
+from vhmc.models.rows.source import Source, Sums, add_up, added, checked, chunked
 
 LOG = logging.getLogger("vhmc")
 FEW = 16
-"""Partial sums that are sent to the client as they are; more are added on workers."""
+"""Partial sums sent to the client; workers first add up more than that."""
 ATTEMPTS = 3
-"""Times that lost rows are sent again before the run ends."""
+"""Attempts at one pass, if workers die and their rows are sent again."""
 PATIENCE = 60.0
-"""Seconds that a cluster may be without any worker before the run ends."""
+"""Seconds to wait while the cluster has no worker."""
 LOOK_EVERY = 5.0
-"""Seconds between two looks at the workers while a pass is under way."""
+"""Seconds between two checks of the workers during a pass."""
 CONNECTING = "10s"
-"""How long a scheduler may take to answer."""
+"""Time to wait for a scheduler's answer."""
 
 
 class LostRows(RuntimeError):
-    """Workers that died took rows along that nobody can make again."""
+    """Workers died with rows that cannot be rebuilt."""
 
 
 class Shard:
-    """A part of the rows in the memory of a worker; it may be empty."""
+    """Rows in the memory of a worker, possibly none."""
 
     def __init__(self, likelihood: RowLikelihood, columns: Mapping[str, np.ndarray]):
-        # XLA takes all cores of a machine for each of its processes unless it is told
-        # otherwise before it starts: workers that share one would be in each other's
-        # way.
+        # Each process of XLA uses all cores unless this is set before it starts;
+        # workers on one machine would compete for them.
         os.environ.setdefault("NPROC", str(threads_of_worker()))
         self._likelihood = likelihood
         has_rows = any(len(column) for column in columns.values())
         self._chunks = chunked(checked(columns)) if has_rows else []
 
     def __sizeof__(self) -> int:
-        # Dask would take it for a few bytes, and move it about.
+        # Otherwise Dask takes it for a few bytes, and moves it between workers.
         return sum(c.nbytes for chunk in self._chunks for c in chunk.values())
 
     def total(self, summand: str, thetas: np.ndarray) -> Sums | None:
-        """Sums over its rows, by as many threads as the worker has."""
+        """Sum over the rows, by as many threads as the worker has."""
         if not self._chunks:
             return None
         function = getattr(self._likelihood, summand)
@@ -64,14 +62,14 @@ def threads_of_worker() -> int:
 
 
 class Cluster(Source):
-    """Shards of the rows, persisted on workers.
+    """Shards of the rows, kept on workers.
 
-    A shard stays where it is. If its worker dies Dask makes it again from its recipe;
-    sums are added in the order of the shards, so the result is the same.
+    If a worker dies, Dask rebuilds its shards from their task graph. Partial sums are
+    added in the order of the shards, so the result is the same.
 
-    client: of the user.
-    send: puts the shards on the workers; again if they were lost.
-    can_rebuild: whether the rows come from somewhere they can be fetched from again.
+    client: the user's.
+    send: puts the shards on the workers, at first and whenever they were lost.
+    can_rebuild: whether `send` works again after a loss.
     """
 
     def __init__(self, client: Any, send: Callable[[], list[Any]], can_rebuild: bool):
@@ -82,7 +80,7 @@ class Cluster(Source):
         self.name = f"rows on {number} Dask worker{'s' if number > 1 else ''}"
 
     def total(self, summand: str, thetas: np.ndarray) -> Sums:
-        """One task a shard; the points go out with it."""
+        """Sum by one task per shard, to which the points are sent."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
@@ -97,11 +95,11 @@ class Cluster(Source):
                 self._note_losses()
                 if not self._can_rebuild:
                     raise LostRows(
-                        "a worker died with rows that cannot be made again: build the "
+                        "a worker died with rows that cannot be rebuilt: build the "
                         "Dask collection from files, or give arrays of this process"
                     ) from error
                 LOG.warning("rows were lost with their worker and are sent again")
-                self._shards = []  # the survivors need the room
+                self._shards = []  # frees memory on the remaining workers
                 self._wait_for_workers()
                 self._shards = self._send()
         raise LostRows(f"workers died {ATTEMPTS} times in a row during one pass")
@@ -123,7 +121,7 @@ class Cluster(Source):
         return total
 
     def _wait(self, parts: list[Any]) -> None:
-        """Until they are done; a cluster without workers would wait for ever."""
+        """Wait for tasks; raise `LostRows` if the cluster has no worker for long."""
         from distributed import wait
 
         alone_since: float | None = None
@@ -151,22 +149,13 @@ class Cluster(Source):
     def _note_losses(self) -> None:
         present = set(workers_of(self._client))
         for worker in sorted(self._workers - present):
-            LOG.warning("worker %s went away; others take over its rows", worker)
+            LOG.warning("worker %s is gone; others take over its rows", worker)
         self._workers = present
 
 
-def added(parts: Sequence[Sums | None]) -> Sums | None:
-    """Sums of sums, in order; nothing of nothing."""
-    total: Sums | None = None
-    for part in parts:
-        if part is not None:
-            total = part if total is None else tuple(map(np.add, total, part))
-    return total
-
-
 def connected(client: Any) -> Any:
-    """The user's client, or one for the address of a scheduler."""
-    distributed = load("distributed", "client", "dask")
+    """The user's client, or a new one for the address of a scheduler."""
+    distributed = load_extra("distributed", "client", "dask")
     if isinstance(client, str):
         client = _client_at(distributed, client)
     if not isinstance(client, distributed.Client):
@@ -190,18 +179,16 @@ def _client_at(distributed: Any, address: str) -> Any:
 
 
 def workers_of(client: Any) -> list[str]:
-    """Addresses of the workers, asked of the scheduler.
-
-    Not by `scheduler_info`: it answers from a field that the client overwrites every
-    two seconds with one that lists no worker.
-    """
+    """Addresses of the workers, from the scheduler."""
+    # Not `scheduler_info`: the client overwrites its copy of that every two seconds
+    # with one that lists no workers.
     return list(client.nthreads())
 
 
 def from_memory(
     likelihood: RowLikelihood, client: Any, columns: Mapping[str, np.ndarray]
 ) -> Cluster:
-    """Rows of this process, a part to every worker."""
+    """Source of arrays of this process, one shard per worker."""
 
     def send() -> list[Any]:
         workers = workers_of(client)
@@ -210,7 +197,7 @@ def from_memory(
         shards = []
         for i in range(num_shards):
             part = {name: c[edges[i] : edges[i + 1]] for name, c in columns.items()}
-            # In a list: Dask takes the names of a dict for those of its own.
+            # In a list, as Dask scatters the values of a dict under its keys.
             place = [workers[i % len(workers)]]
             (held,) = client.scatter([part], workers=place, hash=False)
             shards.append(client.submit(Shard, likelihood, held, pure=False))
@@ -224,7 +211,7 @@ def from_memory(
 def from_parquet(
     likelihood: RowLikelihood, client: Any, files: Sequence[str], columns: Sequence[str]
 ) -> Cluster:
-    """Row groups of files that every worker can read, a part to each."""
+    """Source of files that every worker can read, one shard per worker."""
     import pyarrow.parquet
 
     kinds = kinds_of(files[0], columns)
@@ -275,14 +262,14 @@ def _read_groups(
 def from_collection(
     likelihood: RowLikelihood, client: Any, parts: Sequence[Any]
 ) -> Cluster:
-    """Partitions of a Dask collection, those beside each other on one worker.
+    """Source of a Dask collection; adjacent partitions form the shard of a worker.
 
-    parts: of delayed columns by name.
+    parts: delayed dicts of columns.
     """
     numbers = np.array_split(np.arange(len(parts)), len(workers_of(client)))
 
     def send() -> list[Any]:
-        # Dask keeps how they are made for as long as the shards are wanted.
+        # Dask keeps the task graph as long as the shards exist.
         futures = client.compute(list(parts))
         return [
             client.submit(_joined, likelihood, [futures[i] for i in group], pure=False)

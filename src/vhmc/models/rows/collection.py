@@ -1,4 +1,4 @@
-"""Collections of Dask as lists of partitions, each a dict of columns."""
+"""Split a Dask collection into partitions, and stream them without a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,30 +6,23 @@ from typing import Any
 import numpy as np
 
 from vhmc.models.rows.likelihood import RowLikelihood
-from vhmc.models.rows.parquet import ahead
-from vhmc.models.rows.source import Source, Sums, add_up
+from vhmc.models.rows.source import Chunks, read_ahead
 
 
-class Streamed(Source):
-    """Partitions that this process computes anew at every pass, one after the other.
+def from_partitions(
+    likelihood: RowLikelihood, parts: Sequence[Any], num_rows: int
+) -> Chunks:
+    """Source that computes the partitions again at every pass, one after the other.
 
-    parts: delayed columns by name.
-    num_rows: of a chunk.
+    parts: as from `partitions`.
+    num_rows: per chunk.
     """
-
     name = "partitions of a Dask collection"
-
-    def __init__(self, likelihood: RowLikelihood, parts: Sequence[Any], num_rows: int):
-        self._likelihood, self._parts, self._num_rows = likelihood, parts, num_rows
-
-    def total(self, summand: str, thetas: np.ndarray) -> Sums:
-        """One pass; the next partition is made while one is computed with."""
-        chunks = ahead(_chunks(self._parts, self._num_rows))
-        return add_up(getattr(self._likelihood, summand), thetas, chunks)
+    return Chunks(name, likelihood, lambda: read_ahead(_chunks(parts, num_rows)))
 
 
 def _chunks(parts: Sequence[Any], num_rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """Chunks of so many rows; only the last is shorter, so there are two programs."""
+    """Chunks of `num_rows` rows; only the last is shorter."""
     rest: dict[str, np.ndarray] = {}
     for part in parts:
         new = part.compute(scheduler="synchronous")
@@ -50,14 +43,14 @@ def _length(columns: Mapping[str, np.ndarray]) -> int:
 
 
 def is_dask(data: Any) -> bool:
-    """Whether it is a Dask data frame, or a dict of Dask arrays."""
+    """Whether `data` is a Dask data frame or a dict of Dask arrays."""
     if isinstance(data, Mapping):
         return bool(data) and all(hasattr(c, "__dask_graph__") for c in data.values())
     return hasattr(data, "__dask_graph__") and hasattr(data, "columns")
 
 
 def current_client() -> Any:
-    """The client that the user's process has, if any."""
+    """The Dask client of this process, or None."""
     from distributed import get_client
 
     try:
@@ -67,7 +60,7 @@ def current_client() -> Any:
 
 
 def first_rows(data: Any) -> dict[str, np.ndarray]:
-    """A row of zeros for each column of numbers."""
+    """One row of zeros for each numeric column."""
     if isinstance(data, Mapping):
         return {
             name: np.zeros((1, *a.shape[1:]), dtype=a.dtype) for name, a in data.items()
@@ -80,7 +73,7 @@ def first_rows(data: Any) -> dict[str, np.ndarray]:
 
 
 def partitions(data: Any, names: Sequence[str]) -> list[Any]:
-    """Delayed partitions of the columns that are needed."""
+    """Delayed partitions, each a dict of the columns in `names`."""
     import dask
 
     columns_of = dask.delayed(_columns, pure=True)
@@ -95,7 +88,7 @@ def partitions(data: Any, names: Sequence[str]) -> list[Any]:
                 f"the Dask arrays must have their rows in the same chunks; {name} "
                 "has others: rechunk it"
             )
-    # One chunk across: a row is whole wherever it is.
+    # One chunk along all other axes, so that a partition has whole rows.
     blocks = {
         name: a.rechunk({axis: -1 for axis in range(1, a.ndim)}).to_delayed().ravel()
         for name, a in arrays.items()

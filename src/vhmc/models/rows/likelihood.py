@@ -1,4 +1,4 @@
-"""The user's sum over rows, for many parameters at once: all that a source is asked."""
+"""The user's log likelihood of rows, compiled for many parameter vectors at once."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ from vhmc.models.batches import in_groups
 from vhmc.models.parameters import Parameters
 
 Rows = Mapping[str, Any]
-"""Columns by name; all have as many rows."""
+"""Columns by name, all with the same number of rows."""
 
 
 class RowLikelihood:
-    """A log likelihood that adds up the rows it is given; it can be sent to a worker.
+    """A log likelihood that is a sum over rows; workers receive it pickled.
 
-    function: of the user, from parameters and rows to their sum.
+    function: the user's, from parameters and rows to the sum over these rows.
     parameters: names, shapes and constraints.
     """
 
@@ -27,7 +27,7 @@ class RowLikelihood:
         self._function, self._parameters = function, parameters
 
     def __call__(self, theta: Vector, rows: Rows) -> Scalar:
-        """At a free vector."""
+        """Log likelihood of rows at an unconstrained vector."""
         values, _ = self._parameters.unflatten(theta)
         total = jnp.asarray(self._function(values, rows), dtype=float)
         if total.shape != ():
@@ -40,35 +40,72 @@ class RowLikelihood:
     def values_and_grads(
         self, thetas: np.ndarray, rows: Rows
     ) -> tuple[np.ndarray, ...]:
-        """Sums and their gradients at several free vectors, one a row."""
+        """Log likelihoods and gradients at unconstrained vectors, one per row."""
         return in_groups(lambda some: self._values_and_grads(some, rows), thetas)
 
     def hessians(self, thetas: np.ndarray, rows: Rows) -> tuple[jax.Array]:
-        """Second derivatives."""
+        """Second derivatives at unconstrained vectors, one per row."""
         return self._hessians(thetas, rows)
 
-    def _of_doubles(self, theta: Vector, rows: Rows) -> Scalar:
-        """Columns in 32 bits take half the memory, but sums of them want 64."""
-        return self(theta, {name: _in_double(column) for name, column in rows.items()})
+    def columns(self, some: Mapping[str, Any]) -> list[str]:
+        """Names of the columns that the function uses, found by tracing.
+
+        some: one row of each column, for its shape and type.
+        """
+        names = list(some)
+        try:
+            program = self._traced(some)
+        except KeyError as error:
+            if error.args and error.args[0] in names:
+                raise
+            raise ValueError(
+                f"log_likelihood asks for {error}, the data have {', '.join(names)}"
+            ) from error
+        used = {id(variable) for step in program.eqns for variable in step.invars}
+        used |= {id(variable) for variable in program.outvars}
+        asked = [
+            name
+            for name, variable in zip(names, program.invars[1:], strict=True)
+            if id(variable) in used
+        ]
+        if not asked:
+            raise ValueError("log_likelihood uses none of the data's columns")
+        try:
+            self._traced({name: some[name] for name in asked})
+        except (KeyError, TypeError, ValueError):  # it needs the others to be present
+            return names
+        return asked
+
+    def _traced(self, columns: Mapping[str, Any]) -> Any:
+        """The program, whose inputs are the parameters and then the columns."""
+
+        def trace(theta: Any, *rows: Any) -> Any:
+            return self(theta, dict(zip(columns, rows, strict=True)))
+
+        start = self._parameters.start
+        return jax.make_jaxpr(trace)(start, *columns.values()).jaxpr
+
+    def _in_double(self, theta: Vector, rows: Rows) -> Scalar:
+        """Compute in 64 bits, as sums need, although columns may be stored in 32."""
+        wide = {
+            name: c.astype(float) if jnp.issubdtype(c.dtype, jnp.floating) else c
+            for name, c in rows.items()
+        }
+        return self(theta, wide)
 
     @functools.cached_property
     def _values_and_grads(self) -> Callable[..., Any]:
-        function = jax.value_and_grad(self._of_doubles)
+        function = jax.value_and_grad(self._in_double)
         return jax.jit(jax.vmap(function, in_axes=(0, None)))
 
     @functools.cached_property
     def _hessians(self) -> Callable[..., Any]:
         def hessians(thetas, rows):
-            function = jax.hessian(self._of_doubles)
+            function = jax.hessian(self._in_double)
             return (jax.vmap(function, in_axes=(0, None))(thetas, rows),)
 
         return jax.jit(hessians)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compiled programs stay where they are: a worker makes its own.
+        # A compiled program cannot be pickled: a worker compiles its own.
         return {"_function": self._function, "_parameters": self._parameters}
-
-
-def _in_double(column: Any) -> Any:
-    is_real = jnp.issubdtype(column.dtype, jnp.floating)
-    return column.astype(float) if is_real else column

@@ -1,50 +1,32 @@
-"""Rows in Parquet files, streamed: memory holds a few chunks of them."""
+"""Stream the rows of Parquet files; memory holds a few chunks of them."""
 
-import queue
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vhmc.models.rows.likelihood import RowLikelihood
-from vhmc.models.rows.source import Source, Sums, add_up
+from vhmc.models.rows.source import Chunks, read_ahead
 
-AHEAD = 2
-"""Chunks that are read while others are computed with."""
 BUFFER_BYTES = 2**20
-"""Of a column that is being read."""
+"""Buffer of a column that is being read."""
 
 
-class Parquet(Source):
-    """Files of one dataset, read again at every pass.
+def from_files(
+    likelihood: RowLikelihood, files: Sequence[str], columns: Sequence[str], size: int
+) -> Chunks:
+    """Source that reads the files again at every pass.
 
-    files: in order.
-    columns: names of those that are needed.
-    num_rows: of a chunk.
+    columns: names of those that the likelihood uses.
+    size: rows per chunk.
     """
-
-    def __init__(
-        self,
-        likelihood: RowLikelihood,
-        files: Sequence[str],
-        columns: Sequence[str],
-        num_rows: int,
-    ):
-        self._likelihood = likelihood
-        self._files, self._columns, self._num_rows = files, columns, num_rows
-        number = len(files)
-        self.name = f"{number} Parquet file{'s' if number > 1 else ''}"
-
-    def total(self, summand: str, thetas: np.ndarray) -> Sums:
-        """One pass over the files; reading and computing overlap."""
-        chunks = ahead(read(self._files, self._columns, self._num_rows))
-        return add_up(getattr(self._likelihood, summand), thetas, chunks)
+    name = f"{len(files)} Parquet file{'s' if len(files) > 1 else ''}"
+    return Chunks(name, likelihood, lambda: read_ahead(read(files, columns, size)))
 
 
 def parquet_files(path: Path) -> list[str]:
-    """A file, or all Parquet files of a folder and of those in it, by name."""
+    """A file, or all Parquet files below a folder in alphabetical order."""
     if not path.exists():
         raise ValueError(f"there are no data {path}")
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
@@ -54,9 +36,9 @@ def parquet_files(path: Path) -> list[str]:
 
 
 def first_rows(file: str) -> dict[str, np.ndarray]:
-    """A row of zeros for each column of numbers, from the file's head.
+    """One row of zeros for each numeric column, from the file's schema.
 
-    Where lists may differ in length the first of them says how long they are.
+    The first list of a column of lists defines their length.
     """
     import pyarrow
     import pyarrow.parquet
@@ -91,7 +73,7 @@ def _first_length(file: str, name: str) -> int:
 
 
 def check_columns(files: Sequence[str], columns: Sequence[str]) -> None:
-    """Refuse files that have not all columns of the first."""
+    """Raise an error if a file lacks one of the columns."""
     import pyarrow.parquet
 
     for file in files:
@@ -104,7 +86,7 @@ def check_columns(files: Sequence[str], columns: Sequence[str]) -> None:
 
 
 def kinds_of(file: str, columns: Sequence[str]) -> Any:
-    """Types of columns: those of one file are asked of all others."""
+    """Arrow schema of the columns of one file, to which all others are cast."""
     import pyarrow
     import pyarrow.parquet
 
@@ -115,13 +97,13 @@ def kinds_of(file: str, columns: Sequence[str]) -> Any:
 def read(
     files: Sequence[str], columns: Sequence[str], num_rows: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Chunks of so many rows; only the last is shorter, so there are two programs."""
+    """Chunks of `num_rows` rows; only the last is shorter."""
     import pyarrow
     import pyarrow.parquet
 
     rest, kinds = None, kinds_of(files[0], columns)
     for name in files:
-        # In pages: a row group may be larger than what memory is to hold.
+        # Without `pre_buffer`, which would load whole row groups into memory.
         options = {"pre_buffer": False, "buffer_size": BUFFER_BYTES}
         with pyarrow.parquet.ParquetFile(name, **options) as file:
             for batch in file.iter_batches(num_rows, columns=list(columns)):
@@ -139,7 +121,7 @@ def _arrays(table: Any, file: str) -> dict[str, np.ndarray]:
 
 
 def as_array(column: Any, name: str, file: str) -> np.ndarray:
-    """A column of numbers, or of lists of numbers of one length."""
+    """Array of a column of numbers, or of lists of numbers of one length."""
     import pyarrow
 
     array = column.combine_chunks()
@@ -153,37 +135,3 @@ def as_array(column: Any, name: str, file: str) -> np.ndarray:
     if not is_fixed and len(array) and np.ptp(array.value_lengths().to_numpy()):
         raise ValueError(f"column {name} of {file} has lists of different lengths")
     return numbers.reshape(len(array), -1)
-
-
-def ahead(chunks: Iterable[Any], depth: int = AHEAD) -> Iterator[Any]:
-    """The same, read by a thread that is a few ahead of who uses them."""
-    shelf: queue.Queue = queue.Queue(depth)
-    is_left = threading.Event()
-    end = object()
-
-    def put(item: Any) -> bool:
-        while not is_left.is_set():
-            try:
-                shelf.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def read_on() -> None:
-        try:
-            for chunk in chunks:
-                if not put(chunk):
-                    return
-            put(end)
-        except BaseException as error:  # for the thread that waits to raise
-            put(error)
-
-    threading.Thread(target=read_on, daemon=True).start()
-    try:
-        while (item := shelf.get()) is not end:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        is_left.set()

@@ -1,1 +1,1 @@
-"""Stan programs, compiled into a library that stays in memory."""
+"""Stan programs: `from_stan`, and two ways to compile and call a program."""

@@ -1,4 +1,4 @@
-"""Stan programs as targets, with Stan's own transforms."""
+"""Turn a Stan program into a target, with Stan's own transforms."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,11 @@ from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Target
 from vhmc.models.caller import Caller
 from vhmc.models.host import HostTarget
-from vhmc.models.stan import bridge
-from vhmc.models.stan.build import build
-from vhmc.models.stan.resident import Resident, to_json
+from vhmc.models.stan.bridgestan_model import BridgeStanModel, is_installed
+from vhmc.models.stan.httpstan_model import HttpstanModel
 
 LOG_LIKELIHOOD = "log_lik"
-"""Generated quantity that holds log likelihoods of single data, by custom."""
+"""Generated quantity that holds pointwise log likelihoods, by convention."""
 
 
 def from_stan(
@@ -26,48 +25,49 @@ def from_stan(
     parallel: Any = None,
     timeout: float | None = None,
 ) -> Target:
-    """Target of a Stan program; draws come back with all that the program computes.
+    """Target of a Stan program.
 
-    The program is compiled, once, by BridgeStan if it is here with its sources, else
-    with what httpstan's wheel carries; `target.route` says which. The log likelihood
-    for ArviZ is the generated quantity `log_lik`, if there is one.
+    The program is compiled once, by BridgeStan if it is installed with its sources,
+    else with httpstan's wheel; `target.route` says which. Draws have the parameters,
+    transformed parameters and generated quantities. The pointwise log likelihood for
+    ArviZ is the generated quantity `log_lik`, if there is one.
 
     code_or_file: a program, or the path of one that ends in `.stan`.
     data: a dict of numbers and arrays, or the path of a JSON file.
-    init: values of the parameters to start from; zero on the free space unless given.
-    parallel: as in `from_callable`; threads will do, as Stan runs beside Python.
+    init: initial values of the parameters; by default zero on the unconstrained space.
+    parallel: as in `from_callable`; threads suffice, as Stan runs without the GIL.
     timeout: as in `from_callable`.
     """
     code = _program(code_or_file)
-    model: Resident | bridge.Bridge
-    if bridge.is_there():
-        model, route = bridge.Bridge(code, _data(data)), "compiled by BridgeStan"
+    model: HttpstanModel | BridgeStanModel
+    if is_installed():
+        model, route = BridgeStanModel(code, _data(data)), "compiled by BridgeStan"
     else:
-        model = Resident(build(code), _data(data))
+        model = HttpstanModel(code, _data(data))
         route = "compiled by Stan of httpstan"
     if not model.dim:
         raise ValueError("the Stan program has no parameters")
-    start = np.zeros(model.dim) if init is None else model.unconstrain(init)
+    start = np.zeros(model.dim) if init is None else model.unconstrain(to_json(init))
     caller = Caller(model.value_and_grad, parallel=parallel, timeout=timeout)
     space = StanSpace(model, start)
     return HostTarget(caller, space, route, is_serial=caller.is_serial)
 
 
 class StanSpace(Space):
-    """Parameters of a program in their supports, by Stan's transforms."""
+    """Parameters of a program, with Stan's transforms to their supports."""
 
-    def __init__(self, model: Resident | bridge.Bridge, start: np.ndarray):
+    def __init__(self, model: HttpstanModel | BridgeStanModel, start: np.ndarray):
         self._model, self.start = model, start
         self.shapes = model.layout(False)
         self._all_shapes = model.layout(True)
         self.names = list(self.shapes)
-        owners = [name.split(".")[0] for name in model.free_names()]
-        self.free_sizes = [owners.count(name) for name in self.names]
+        owners = [name.split(".")[0] for name in model.unconstrained_names()]
+        self.unconstrained_sizes = [owners.count(name) for name in self.names]
         self.dims, self.coords = {}, {}
 
     def label(self, index: int) -> str:
-        """Parameter and place, from zero on as ArviZ's tables have it."""
-        name, *places = self._model.free_names()[index].split(".")
+        """Name with indices, which count from zero as in ArviZ's tables."""
+        name, *places = self._model.unconstrained_names()[index].split(".")
         inside = ", ".join(str(int(place) - 1) for place in places)
         return f"{name}[{inside}]" if places else name
 
@@ -80,27 +80,42 @@ class StanSpace(Space):
         return self._write(thetas, True)
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """The generated quantity of that name."""
+        """The generated quantity `log_lik`."""
         if LOG_LIKELIHOOD not in self._all_shapes:
             return {}
         return {LOG_LIKELIHOOD: self.expand(thetas)[LOG_LIKELIHOOD]}
 
     def flatten(self, init: Any) -> np.ndarray:
-        """Values of the parameters as a free vector."""
-        return self._model.unconstrain(init)
+        """Unconstrained vector of parameter values."""
+        return self._model.unconstrain(to_json(init))
 
     def _write(self, thetas: np.ndarray, is_whole: bool) -> dict[str, np.ndarray]:
-        rows = self._model.write(thetas.reshape(-1, self.dim), is_whole, seed=0)
-        leading, begin = thetas.shape[:-1], 0
-        values = {}
-        for name, shape in (self._all_shapes if is_whole else self.shapes).items():
-            end = begin + int(np.prod(shape))
-            # Stan's first index is the fastest.
-            part = rows[:, begin:end].reshape(-1, *shape[::-1])
-            part = part.transpose(0, *range(part.ndim - 1, 0, -1))
-            values[name] = part.reshape(*leading, *shape)
-            begin = end
-        return values
+        def write(thetas: np.ndarray) -> dict[str, np.ndarray]:
+            rows = self._model.write(thetas, is_whole, seed=0)
+            values, begin = {}, 0
+            for name, shape in (self._all_shapes if is_whole else self.shapes).items():
+                end = begin + int(np.prod(shape))
+                # Stan writes arrays in column-major order.
+                part = rows[:, begin:end].reshape(-1, *shape[::-1])
+                values[name] = part.transpose(0, *range(part.ndim - 1, 0, -1))
+                begin = end
+            return values
+
+        return self.map_rows(write, thetas)
+
+
+def to_json(values: dict[str, Any]) -> str:
+    """Numbers and arrays by name, in the JSON that Stan reads."""
+    return json.dumps(values, default=_listed)
+
+
+def _listed(value: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype == bool:
+        array = array.astype(int)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"Stan takes numbers and arrays of them, got {value!r}")
+    return array.tolist()
 
 
 def _program(code_or_file: str | Path) -> str:
@@ -120,5 +135,5 @@ def _data(data: dict[str, Any] | str | Path | None) -> str:
     if isinstance(data, dict):
         return to_json(data)
     text = Path(data).read_text()
-    json.loads(text)  # a broken file is the user's to know before Stan's
+    json.loads(text)  # a broken file is reported before the program is compiled
     return text

@@ -1,4 +1,4 @@
-"""A model with what is reported of it."""
+"""Models of the calibration problems, and the quantities reported of them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from vhmc.numerics.constraints import AbstractConstraint
 class Model(NamedTuple):
     """A log density with its parameters, and what is reported of them.
 
-    report: from named draws to named quantities, both of any leading shape.
-    is_gaussian: whether the posterior is close to a Gaussian in the free space.
+    report: maps named draws to named quantities, both of any leading shape.
+    is_gaussian: whether the posterior is close to a Gaussian when unconstrained.
     """
 
     log_density: Callable[[Any], Array]

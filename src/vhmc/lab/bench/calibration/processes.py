@@ -1,4 +1,4 @@
-"""Models of things that change in time."""
+"""Models of time series and of processes in time."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jax.scipy.stats import beta, gamma, norm
 from jaxtyping import Array
 
 from vhmc.lab.bench.calibration.model import Model
-from vhmc.lab.bench.densities import (
+from vhmc.lab.bench.problem import (
     half_normal,
     log_normal,
     negative_binomial,

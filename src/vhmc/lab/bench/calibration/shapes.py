@@ -110,7 +110,7 @@ SIMPLEX_COUNTS = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 56.0])
 
 
 def dirichlet() -> Model:
-    """Shares of six kinds from 100 counts, one kind never seen; prior of 1/2 each."""
+    """Probabilities of six kinds from 100 counts, one never seen; prior of 1/2 each."""
 
     def log_density(p):
         return jnp.sum((SIMPLEX_COUNTS - 0.5) * jnp.log(p["share"]))
@@ -128,7 +128,7 @@ TRUNCATED_EDGE = 0.5
 
 
 def truncated_gaussian() -> Model:
-    """Four-dimensional normal on one side of a plane, which its centre is not on."""
+    """Normal in four dimensions, cut by a plane; its centre is on the side cut off."""
     cov = equicorrelated(TRUNCATED_SCALES, TRUNCATED_CORRELATION)
     precision = np.linalg.inv(cov)
 

@@ -1,1 +1,1 @@
-"""Tall logistic regressions: time to a given accuracy, ours and others'."""
+"""Tall logistic regressions: time to a given accuracy, by method."""

@@ -1,4 +1,4 @@
-"""Ours and what a user would pick instead, each as blocks of draws as they come."""
+"""The methods of the race, each a generator of blocks of draws."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,35 +8,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vhmc import _arviz
+from vhmc._imports import load_arviz, load_extra
 from vhmc.lab.baselines import SGLD, Constant
-from vhmc.lab.baselines.load_blackjax import load_blackjax
+from vhmc.lab.baselines.nuts import load_blackjax
 from vhmc.lab.bench import rivals
 from vhmc.lab.bench.measure import TimedTarget
-from vhmc.lab.bench.tall.problems import TallProblem, log_density
-from vhmc.lab.bench.tall.truth import Reference
-from vhmc.lab.models.logistic import log_likelihood
-from vhmc.lab.models.rows import PRIOR_VARIANCE, normal_prior
-from vhmc.models.extras import load
+from vhmc.lab.bench.tall.problems import Reference, TallProblem, log_density
+from vhmc.lab.models.rows import PRIOR_VARIANCE, logistic_likelihood, normal_prior
 from vhmc.sampler.sample import sample
 
 CHAINS = 2
-"""Of exact methods: one a core."""
+"""Of exact methods: one per core."""
 WARMUP, BLOCK = 400, 50
 BATCH = 1000
-"""Rows that stochastic gradients look at."""
+"""Rows of a minibatch."""
 ECS_BLOCKS = 100
 PATHFINDER_BUDGET = 10_000
 LOOK_EVERY = 0.5
-"""Seconds between two looks at a sampler that runs by itself."""
+"""Seconds between two queries of a sampler that runs in the background."""
 
 
 class Block(NamedTuple):
-    """Draws that are new.
+    """New draws.
 
-    draws: one a row; none while a method warms up.
-    passes: over all rows so far, gradients of one point each.
-    model, training, drawing: what the seconds were spent on, where the method knows.
+    draws: one per row; none while a method warms up.
+    passes: over all rows so far, one per gradient at one point.
+    model, training, drawing: seconds by purpose, if the method knows.
     """
 
     draws: np.ndarray
@@ -50,7 +47,7 @@ Method = Callable[[TallProblem, Reference, int], Iterator[Block]]
 
 
 def ours(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """The default sampler with more draws than usual: they are nearly free."""
+    """The default sampler with more draws than usual, which cost no evaluations."""
     target = TimedTarget(problem.target())
     posterior = sample(target, 1000, draws=2000, chains=16, seed=seed, progress=False)
     spent = posterior.seconds
@@ -66,7 +63,7 @@ def ours(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
 
 
 def blackjax_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """Dense metric, a chain a core."""
+    """Dense metric, one chain per core."""
     blackjax = load_blackjax()
     density = log_density(problem)
     spread = _on_cores(CHAINS)
@@ -102,15 +99,15 @@ def blackjax_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator
 
 
 def numpyro_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """Dense metric, a chain a core."""
-    numpyro = load("numpyro", "NumPyro's NUTS", "numpyro")
+    """Dense metric, one chain per core."""
+    numpyro = load_extra("numpyro", "NumPyro's NUTS", "numpyro")
     from numpyro.infer import NUTS
 
     rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
 
     def model():
         theta = _coefficients(numpyro, problem)
-        numpyro.factor("likelihood", log_likelihood(theta, rows))
+        numpyro.factor("likelihood", logistic_likelihood(theta, rows))
 
     yield from _numpyro_blocks(NUTS(model, dense_mass=True), seed, 1.0)
 
@@ -120,7 +117,7 @@ def hmcecs(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]
 
     As in NumPyro's own example; the mode is given to it.
     """
-    numpyro = load("numpyro", "HMCECS", "numpyro")
+    numpyro = load_extra("numpyro", "HMCECS", "numpyro")
     from numpyro.infer import HMCECS, NUTS, init_to_value
 
     x, y = jnp.asarray(problem.x), jnp.asarray(problem.y)
@@ -146,10 +143,10 @@ def _coefficients(numpyro: Any, problem: TallProblem) -> jax.Array:
     return numpyro.sample("theta", prior.expand([problem.x.shape[1]]).to_event(1))
 
 
-def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
+def _numpyro_blocks(kernel: Any, seed: int, fraction: float) -> Iterator[Block]:
     """Blocks of one compiled program, those of the warm-up without draws.
 
-    share: of all rows that a gradient looks at.
+    fraction: of all rows that one gradient takes.
     """
 
     def advance(state):
@@ -169,14 +166,14 @@ def _numpyro_blocks(kernel: Any, seed: int, share: float) -> Iterator[Block]:
     passes = 0.0
     for count in range(10**6):
         state, draws, steps = advance(state)
-        passes += share * float(steps.sum())
+        passes += fraction * float(steps.sum())
         rows = np.asarray(draws).reshape(-1, draws.shape[-1])
         yield Block(rows[:0] if count * BLOCK < WARMUP else rows, passes)
 
 
 def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """Its low-rank metric, a chain a core; draws are looked at while it runs."""
-    nutpie = load("nutpie", "nutpie's NUTS", "test")
+    """Low-rank metric, one chain per core; draws are queried while it runs."""
+    nutpie = load_extra("nutpie", "nutpie's NUTS", "test")
     from nutpie.compiled_pyfunc import from_pyfunc
 
     dim = problem.x.shape[1]
@@ -221,16 +218,18 @@ def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[B
 
 
 def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """From the mode, with a step that the noise of its gradients allows.
+    """From the mode, with a step size that the gradient noise allows.
 
-    A fifth of the narrowest posterior variance, and less where a batch is so small a
-    part of the rows that its noise would widen that direction by more than a half.
+    It is a fifth of the smallest posterior variance, and less where a batch is such a
+    small part of the rows that its noise would widen that direction by over a half.
     """
     batch = min(BATCH, len(problem.y) // 10)
-    share = min(0.2, 2 * batch / len(problem.y))
-    step = share * float(np.linalg.eigvalsh(truth.covariance)[0])
+    fraction = min(0.2, 2 * batch / len(problem.y))
+    step = fraction * float(np.linalg.eigvalsh(truth.covariance)[0])
     rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
-    chain = SGLD(normal_prior, log_likelihood, rows, batch, Constant(step), thin=20)
+    chain = SGLD(
+        normal_prior, logistic_likelihood, rows, batch, Constant(step), thin=20
+    )
     rng = np.random.default_rng(seed)
     state, passes = chain.init(truth.mode), 0.0
     for _ in range(10**6):
@@ -240,7 +239,7 @@ def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
 
 
 def pathfinder(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
-    """Multi-path, resampled by importance."""
+    """Multi-path Pathfinder with importance resampling."""
     target = problem.target()
     found = rivals.pathfinder_psis(target, PATHFINDER_BUDGET, seed, 64_000)
     yield Block(found.draws, found.num_evaluations)
@@ -258,19 +257,19 @@ METHODS: dict[str, Method] = {
 
 
 def load_all(methods: Sequence[str]) -> None:
-    """Import what they need: a race is not about that."""
-    _arviz.load()
+    """Import what the methods need, so that it is not timed."""
+    load_arviz()
     for method in methods:
         if method in ("blackjax-nuts", "pathfinder"):
             load_blackjax()
         elif method in ("numpyro-nuts", "hmcecs"):
-            load("numpyro.infer", "NumPyro's NUTS", "numpyro")
+            load_extra("numpyro.infer", "NumPyro's NUTS", "numpyro")
         elif method == "nutpie":
-            load("nutpie.compiled_pyfunc", "nutpie's NUTS", "test")
+            load_extra("nutpie.compiled_pyfunc", "nutpie's NUTS", "test")
 
 
 def _on_cores(number: int) -> Callable[[Callable], Callable]:
-    """Chains on devices of their own where there are as many; else in one batch."""
+    """One device per chain if there are as many; else all chains in one batch."""
     if jax.local_device_count() >= number:
         return jax.pmap
     return lambda function: jax.jit(jax.vmap(function))

@@ -1,4 +1,4 @@
-"""One method on one problem against the clock."""
+"""Time one method on one problem until its errors are small."""
 
 import time
 import warnings
@@ -10,8 +10,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from vhmc.evaluation.guard import Guarded
 from vhmc.lab.bench.tall.methods import METHODS, Block
-from vhmc.lab.bench.tall.problems import TallProblem
-from vhmc.lab.bench.tall.truth import REC, REM, Reference
+from vhmc.lab.bench.tall.problems import REC, REM, Reference, TallProblem
 from vhmc.lab.experiments.truth import covariance_of, relative_error
 
 COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -54,8 +53,8 @@ class Compiling:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        # Everybody pays in full: nothing is taken from an earlier process. JAX looks
-        # only once whether there is a cache, so it must be told to look again.
+        # Every method compiles in full, without the cache of earlier processes. JAX
+        # checks only once whether there is a cache, so it must be told to check again.
         jax.config.update("jax_enable_compilation_cache", False)
         compilation_cache.reset_cache()
         jax.monitoring.register_event_duration_secs_listener(self._add)
@@ -73,8 +72,8 @@ def race(
     compiling: Compiling,
     seed: int = 0,
 ) -> Finish:
-    """Run until the errors are small, the draws end, or the time is over."""
-    jax.clear_caches()  # everybody pays for compilation
+    """Run until the errors are small, the draws end, or time is up."""
+    jax.clear_caches()  # every method includes its compilation
     before, began = compiling.seconds, time.perf_counter()
     draws: list[np.ndarray] = []
     best = np.inf, np.inf, np.inf

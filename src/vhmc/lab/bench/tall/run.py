@@ -1,4 +1,4 @@
-"""All methods on all problems in one process, so that ratios hold."""
+"""Run all methods on all problems in one process, so that times compare."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vhmc.lab.bench.tall.methods import METHODS, load_all
-from vhmc.lab.bench.tall.problems import make
+from vhmc.lab.bench.tall.problems import LEAST_ROUNDS, make, reference
 from vhmc.lab.bench.tall.race import Compiling, Finish, race
-from vhmc.lab.bench.tall.truth import LEAST_ROUNDS, reference
 
 OURS = "vhmc"
 
@@ -17,11 +16,11 @@ OURS = "vhmc"
 class Settings:
     """What to run.
 
-    problems: by name; `simulated-100000` has so many rows.
+    problems: by name; `simulated-100000` has 100,000 rows.
     methods: by name.
     limit: seconds for each method on each problem.
-    times: as long as ours that a method may take, where ours was run before it.
-    rounds: of sixteen exact draws, for the reference.
+    times: how many times as long as ours a method may take, if ours ran before it.
+    rounds: of sixteen exact draws, at most, for the reference.
     """
 
     problems: tuple[str, ...] = (
@@ -49,10 +48,10 @@ class Settings:
 def run(
     folder: Path, settings: Settings, report: Callable[[str], None]
 ) -> list[Finish]:
-    """Rows are written as they come.
+    """Run all races; rows are written as they come.
 
-    Simulated problems are to be given with growing numbers of rows: a method that was
-    not there in time is left out of those with more.
+    Simulated problems must come with growing numbers of rows: a method that did not
+    arrive in time is left out of those with more.
     """
     compiling, rows = Compiling(), []
     load_all(settings.methods)
@@ -68,7 +67,7 @@ def run(
         for method in settings.methods:
             if name.startswith("simulated") and method in slow:
                 report(
-                    f"  {method}: left out, was not there in time with {slow[method]}"
+                    f"  {method}: left out, did not arrive in time with {slow[method]}"
                 )
                 continue
             row = race(problem, truth, method, limit, compiling)
@@ -83,10 +82,10 @@ def run(
 
 
 def line(row: Finish) -> str:
-    """A race in words."""
+    """One race in a line."""
     end = f"arrived after {row.seconds:.1f} s"
     if row.seconds == float("inf"):
-        end = f"not there after {row.elapsed:.0f} s (forecast {row.forecast:.0f} s)"
+        end = f"not arrived after {row.elapsed:.0f} s (forecast {row.forecast:.0f} s)"
     text = (
         f"  {row.method}: {end}, {row.compiling:.1f} s of it compiling; "
         f"{row.passes:.0f} passes, {row.num_draws} draws, REM {row.rem:.2g}, "
@@ -101,7 +100,7 @@ def line(row: Finish) -> str:
 
 
 def store(path: Path, rows: Sequence[Finish]) -> None:
-    """As a table of text."""
+    """Write all races as CSV."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream)

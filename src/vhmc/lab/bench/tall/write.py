@@ -1,4 +1,4 @@
-"""The figure of time against rows, and the table that the command prints."""
+"""The figure of time against rows, and the tables that the command prints."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,10 +11,10 @@ from matplotlib.ticker import NullFormatter
 from rich.console import Group
 from rich.table import Table
 
-from vhmc.lab.bench.table import plain_table
+from vhmc.lab.bench.tall.problems import REC, REM
 from vhmc.lab.bench.tall.race import Finish
 from vhmc.lab.bench.tall.run import OURS, Settings
-from vhmc.lab.bench.tall.truth import REC, REM
+from vhmc.lab.bench.write import plain_table
 from vhmc.lab.experiments import output
 from vhmc.lab.plots import BLUE, GREY, ORANGE, STYLE, blank_figure
 
@@ -30,11 +30,11 @@ COLORS = {
 
 
 ENDING = ("pathfinder",)
-"""Methods that have no more draws to give at some time, and may never arrive."""
+"""Methods that run out of draws, and so may never arrive."""
 
 
 def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Group:
-    """Figure and record; the rows are there already."""
+    """Write figure and record; return the tables."""
     output.save_figure(folder, "seconds", time_against_rows(rows))
     record = {"benchmark": "tall", "settings": asdict(settings), "rem": REM, "rec": REC}
     output.save_record(folder, "record", record)
@@ -43,7 +43,7 @@ def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Group:
 
 @rc_context(STYLE)
 def time_against_rows(rows: Sequence[Finish]) -> Figure:
-    """A line a method; hollow where it did not arrive in time, and may take longer."""
+    """One line per method; hollow marks where it did not arrive in time."""
     figure = blank_figure(7.5, 5.0)
     axis = figure.subplots()
     for number, (method, color) in enumerate(COLORS.items()):
@@ -84,7 +84,7 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
 
 
 def tables(rows: Sequence[Finish]) -> Group:
-    """The races of each problem, and how many times as long as ours they took."""
+    """A table for each problem, with times relative to ours."""
     return Group(
         *(
             _table([row for row in rows if row.problem == name])
@@ -95,27 +95,36 @@ def tables(rows: Sequence[Finish]) -> Group:
 
 def _table(rows: Sequence[Finish]) -> Table:
     ours = {row.method: row.seconds for row in rows}.get(OURS, np.inf)
-    made = plain_table(
+    return plain_table(
         f"{rows[0].problem}, {rows[0].rows:,} x {rows[0].dim}: "
         f"time to REM {REM:g} and REC {REC:g}",
-        *("method", "seconds", "compiling", "passes", "draws"),
-        *("REM", "REC", "times ours"),
+        (
+            "method",
+            "seconds",
+            "compiling",
+            "passes",
+            "draws",
+            "REM",
+            "REC",
+            "times ours",
+        ),
+        (_cells(row, ours) for row in rows),
     )
-    for row in rows:
-        is_there = np.isfinite(row.seconds)
-        has_ended = not is_there and row.method in ENDING
-        seconds = row.seconds if is_there else row.elapsed
 
-        mark = "" if is_there else "> "
-        times = f"{mark}{seconds / ours:.1f}"
-        made.add_row(
-            row.method,
-            "never" if has_ended else f"{mark}{seconds:.1f}",
-            f"{row.compiling:.1f}",
-            f"{row.passes:,.0f}",
-            f"{row.num_draws:,}",
-            f"{row.rem:.2g}",
-            f"{row.rec:.2g}",
-            "" if row.method == OURS else "never" if has_ended else times,
-        )
-    return made
+
+def _cells(row: Finish, ours: float) -> list[str]:
+    is_there = np.isfinite(row.seconds)
+    seconds, mark = (row.seconds, "") if is_there else (row.elapsed, "> ")
+    times = [f"{mark}{seconds:.1f}", f"{mark}{seconds / ours:.1f}"]
+    if not is_there and row.method in ENDING:
+        times = ["never", "never"]
+    return [
+        row.method,
+        times[0],
+        f"{row.compiling:.1f}",
+        f"{row.passes:,.0f}",
+        f"{row.num_draws:,}",
+        f"{row.rem:.2g}",
+        f"{row.rec:.2g}",
+        "" if row.method == OURS else times[1],
+    ]

@@ -1,8 +1,8 @@
-r"""How far a surrogate is from the exact posterior, which two dimensions give away.
+r"""Divergence of a surrogate from the exact posterior in two dimensions.
 
 Divergences are computed by quadrature on a box that holds all but 5e-5 of the exact
-posterior, with both densities normalised there; what a surrogate puts outside of it is
-reported beside them.
+posterior, with both densities normalised there; the surrogate's mass outside of the box
+is reported too.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vhmc._types import PRNGKey
-from vhmc.lab.diagnostics import quadrature, score_distance
+from vhmc.lab.diagnostics import quadrature
 from vhmc.lab.diagnostics.quadrature import Grid
 from vhmc.lab.models.beta_binomial import beta_binomial
 from vhmc.numerics.chains import run_chains
@@ -27,11 +27,11 @@ WIDE_LOWER, WIDE_UPPER = (-11.0, -5.0), (-1.0, 35.0)
 GRID_SIZE = 250
 NUM_CHAINS = 4
 LEAK = 0.01
-"""Share of its mass outside the box above which a surrogate is said to leak."""
+"""Fraction of its mass outside the box above which a surrogate is said to leak."""
 
 
 class Exact(NamedTuple):
-    """The posterior by quadrature: no part of what the method may ask for."""
+    """The posterior by quadrature, which the method itself does not see."""
 
     box: Grid
     log_p: jax.Array
@@ -41,7 +41,7 @@ class Exact(NamedTuple):
 
 
 def exact_posterior() -> Exact:
-    """Everything about the posterior that two dimensions let us know."""
+    """Density, gradients and moments of the posterior on a grid."""
     box = quadrature.grid(LOWER, UPPER, GRID_SIZE)
     target = beta_binomial()
     log_p = quadrature.log_probabilities(target.potential, box)
@@ -60,12 +60,12 @@ def measure(
     kernel, starts = frozen_kernel(key_tune, method, trained, NUM_CHAINS)
     run = run_chains(key_draw, kernel, starts, surrogate, num_draws, num_draws // 2)
     draws = np.asarray(run.theta).reshape(-1, 2)
-    # What a user is told who does not know the exact posterior.
-    told = [trained.failure] if trained.failure else doubts(method, trained, run)
+    # The warnings that a user gets, who does not know the exact posterior.
+    warned = [trained.failure] if trained.failure else doubts(method, trained, run)
     return {
         "kl": quadrature.kl_divergence(log_q, exact.log_p),
         "kl_reverse": quadrature.kl_divergence(exact.log_p, log_q),
-        "d_sm": score_distance.expected(
+        "d_sm": quadrature.score_distance(
             surrogate, exact.box.points, exact.grads, jnp.exp(log_q)
         ),
         "outside": mass_outside(surrogate),
@@ -74,24 +74,24 @@ def measure(
         "acceptance_frozen": float(run.accept_prob.mean()),
         "mean_error": float(np.abs((draws.mean(0) - exact.mean) / exact.sd).max()),
         "sd_error": float(np.abs(draws.std(0) / exact.sd - 1).max()),
-        "warnings": " | ".join(told),
+        "warnings": " | ".join(warned),
     }
 
 
 def mass_outside(surrogate: Surrogate) -> float:
-    """Share of the surrogate outside the box, within one that is 5.6 times as large."""
+    """The surrogate's mass outside the box, within one that is 5.6 times as large."""
     wide = quadrature.grid(WIDE_LOWER, WIDE_UPPER, GRID_SIZE)
-    shares = np.exp(quadrature.log_probabilities(surrogate, wide))
+    probabilities = np.exp(quadrature.log_probabilities(surrogate, wide))
     points = np.asarray(wide.points)
     inside = np.all((points > LOWER) & (points < UPPER), axis=1)
-    return float(shares[~inside].sum())
+    return float(probabilities[~inside].sum())
 
 
 def summarise(rows: list[dict[str, Any]]) -> list[dict[str, float]]:
-    """One row a number of nodes: medians, quartiles, means over all repetitions.
+    """One row per number of nodes: medians, quartiles, means over all repetitions.
 
-    Divergences spread over orders of magnitude and a single surrogate with a hole
-    decides their mean; the medians are what the figures show.
+    Figures show medians: divergences vary over orders of magnitude, and a single
+    surrogate that is too low somewhere decides their mean.
     """
     table = []
     for number in sorted({row["nodes"] for row in rows}):

@@ -6,7 +6,7 @@ $x_2 = \log K$; $\mu_t = 1 - \exp(-t / 200)$ and about 85 % acceptance, as in th
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,13 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import vhmc
 from vhmc._types import PRNGKey, Vector
 from vhmc.evaluation.target import Target
 from vhmc.lab.diagnostics import quadrature
 from vhmc.lab.experiments.beta_binomial.measure import Exact, exact_posterior, measure
-from vhmc.lab.experiments.parts import Part, run_parts
-from vhmc.lab.experiments.progress import Progress
+from vhmc.lab.experiments.parts import Part, Progress, inputs, run_parts
 from vhmc.lab.models.beta_binomial import beta_binomial
 from vhmc.numerics.bases import additive
 from vhmc.numerics.gaussian import Gaussian
@@ -91,7 +89,7 @@ class Panel(NamedTuple):
 
 
 class Results(NamedTuple):
-    """All numbers, and all that the figures show."""
+    """Numbers, and what the figures show."""
 
     rows: list[dict[str, Any]]
     panels: list[Panel]
@@ -101,7 +99,7 @@ class Results(NamedTuple):
 
 
 def run(folder: Path, settings: Settings, progress: Progress) -> Results:
-    """Train and measure all repetitions, those of an interrupted run included."""
+    """Train and measure all repetitions; an interrupted run is resumed."""
     methods = [settings.method(number) for number in settings.nodes]
     target = beta_binomial()
     start = target.start
@@ -120,8 +118,7 @@ def run(folder: Path, settings: Settings, progress: Progress) -> Results:
         )
         for method in methods
     ]
-    recorded = {**asdict(settings), "version": vhmc.__version__}
-    done = run_parts(folder, recorded, parts, progress).values()
+    done = run_parts(folder, inputs(settings), parts, progress).values()
     panels = [
         Panel(int(one["nodes"]), float(one["panel_kl"]), one["log_q"]) for one in done
     ]
@@ -142,7 +139,7 @@ def _part(
     guide: Gaussian,
     theta: Vector,
     exact: Exact,
-    share: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> Mapping[str, Any]:
     """All repetitions at one number of nodes."""
     key = jax.random.fold_in(jax.random.key(settings.seed), method.num_features)
@@ -150,7 +147,7 @@ def _part(
     replicas = train_replicas(
         key_train, method, target, guide, theta, settings.repetitions
     )
-    share(0.7)
+    on_progress(0.7)
     measured = [
         measure(key_draw, method, replica, exact, settings.draws)
         for key_draw, replica in zip(keys_draw, replicas, strict=True)

@@ -1,7 +1,6 @@
-"""The folder that experiment 1 leaves behind, and the table it prints."""
+"""Write the results of experiment 1, and tell them as a story."""
 
 import itertools
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 from vhmc.lab.experiments import output
 from vhmc.lab.experiments.beta_binomial.measure import summarise
 from vhmc.lab.experiments.beta_binomial.run import Results, Settings
-from vhmc.lab.experiments.page import Claim, Story, judge
-from vhmc.lab.experiments.page import Panel as StoryPanel
+from vhmc.lab.experiments.output import Claim, Story, judge
+from vhmc.lab.experiments.output import Panel as StoryPanel
 from vhmc.lab.plots import contour_panels, divergence_curves
 
 LABELS = "logit of the mean rate m", "log of the precision K"
@@ -42,17 +41,12 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
     output.save_table(folder, "numbers", results.rows)
     output.save_table(folder, "summary", table)
     claim = _claim(table)
-    record = {
-        "experiment": "beta-binomial",
-        "is_quick": quick,
-        "settings": asdict(settings),
-        "data": {"kind": "real", "source": "cancermortality.csv, in the package"},
-        "evaluations": results.costs,
-        "seconds": round(results.seconds, 1),
-        "kl_falls_by": fall(table),
-        "claims": [claim._asdict()],
-    }
-    output.save_record(folder, "run", record)
+    output.save_run(
+        *(folder, "beta-binomial", settings, quick, results.seconds, [claim]),
+        data={"kind": "real", "source": "cancermortality.csv, in the package"},
+        evaluations=results.costs,
+        kl_falls_by=fall(table),
+    )
     return Story(
         "Experiment 1: a beta-binomial model for overdispersion",
         "Deaths by stomach cancer in twenty cities of Missouri: a skewed posterior in "
@@ -84,12 +78,7 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
             ),
         ),
         tuple(printed_row(line) for line in table),
-        {
-            **{name: str(value) for name, value in asdict(settings).items()},
-            "evaluations": str(results.costs),
-            "seconds": f"{results.seconds:.0f}",
-            **output.versions(),
-        },
+        output.page_facts(settings, results.seconds, evaluations=str(results.costs)),
         quick,
     )
 

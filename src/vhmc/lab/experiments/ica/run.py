@@ -5,8 +5,8 @@ $L = 40$, $s = 1000$, $\mu_t = 1 - \exp(-t / 2000)$, about 70 % acceptance, SGLD
 natural gradient, batches of 500 and a polynomial schedule.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,24 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.optimize
 
-import vhmc
 from vhmc.lab.baselines import Annealed, natural_gradient
-from vhmc.lab.baselines.load_blackjax import load_blackjax
+from vhmc.lab.baselines.nuts import load_blackjax
 from vhmc.lab.data.dataset import Dataset
 from vhmc.lab.data.meg import load_meg
 from vhmc.lab.diagnostics.amari import amari_distance, is_same_twin
 from vhmc.lab.experiments import contenders
-from vhmc.lab.experiments.contenders import Arena, Outcome, Share
-from vhmc.lab.experiments.parts import Numbers, Part, run_parts
-from vhmc.lab.experiments.progress import Progress
+from vhmc.lab.experiments.contenders import Arena, Method, OnProgress, Outcome
+from vhmc.lab.experiments.parts import Numbers, Part, Progress
 from vhmc.lab.experiments.truth import (
     Truth,
     covariance_of,
     exact_moments,
     relative_error,
 )
-from vhmc.lab.models.ica import ica
-from vhmc.lab.models.rows import RowModel
+from vhmc.lab.models.rows import RowModel, ica
 from vhmc.numerics.bases import additive
 from vhmc.paper.laplace_guide import laplace
 from vhmc.paper.schedule import Ramp
@@ -53,8 +50,9 @@ MOMENTS = 40
 """Times at which errors are measured, evenly spaced on a logarithmic axis."""
 EARLIEST = 0.02
 """Seconds: the first of them."""
+TRUTH_CHAINS = 32
 FLOOR_DRAWS = 1000
-"""Independent draws whose errors are drawn across the figure."""
+"""Independent draws whose errors are shown as a line."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Settings:
     acceptance: wanted of HMC and VHMC.
     a, b, delta, batch_size: of SGLD; the paper's b is 1e-4, which does not give the
         range of steps that it states, as 1e4 does.
-    num_rows: of the data; nothing means all.
+    num_rows: of the data; None means all.
     truth_draws: of the exact run that errors are measured against.
     seed: of all random numbers.
     """
@@ -102,7 +100,7 @@ class Settings:
 
 
 class Results(NamedTuple):
-    """Of every method its numbers; the truth; the data."""
+    """Numbers of every method, exact moments, and the data."""
 
     parts: dict[str, Numbers]
     truth: Truth
@@ -115,37 +113,23 @@ class Results(NamedTuple):
 def run(
     folder: Path, settings: Settings, progress: Progress, data: Path | None = None
 ) -> Results:
-    """Everything, the parts of an interrupted run included."""
-    load_blackjax()  # missing, it is to be said now
+    """Run everything; an interrupted run is resumed."""
+    load_blackjax()  # if it is missing, say so now
     loaded = load_meg(settings.channels, data)
     model = ica(loaded.x[: settings.num_rows])
     arena = Arena(
         model, model.start, settings.limit, settings.acceptance, settings.seed
     )
-    parts = [
-        Part(
-            "exact moments",
-            settings.truth_draws / 250,
-            partial(_truth, model, settings),
-        ),
-        *(
-            Part(name, 1.2 * settings.limit + 5, partial(_part, settings, method))
-            for name, method in _methods(arena, settings).items()
-        ),
-    ]
-    recorded = {
-        **asdict(settings),
-        "data": loaded.sha256 or loaded.kind,
-        "version": vhmc.__version__,
-    }
-    done = run_parts(folder, recorded, parts, progress)
-    first = done.pop("exact moments")
+    exact = Part(
+        "exact moments", settings.truth_draws / 250, partial(_truth, model, settings)
+    )
+    methods, measured = _methods(arena, settings), partial(_measured, settings)
+    first, done = contenders.run_all(
+        *(folder, settings, loaded, exact, methods, measured, settings.limit, progress)
+    )
     truth = Truth.from_numbers(first)
-    measured = {
-        name: measure(numbers, truth, settings) for name, numbers in done.items()
-    }
     return Results(
-        measured,
+        {name: measure(numbers, truth, settings) for name, numbers in done.items()},
         truth,
         loaded,
         first["mode"],
@@ -169,7 +153,7 @@ def floors(truth: Truth, settings: Settings) -> dict[str, float]:
     return {"amari": float(amari), "rec": float(rec)}
 
 
-def _methods(arena: Arena, settings: Settings) -> dict[str, Callable[[Share], Outcome]]:
+def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
     schedule = Annealed(settings.a, settings.b, settings.delta)
     method = VHMC(
         num_features=settings.num_features,
@@ -198,11 +182,18 @@ def _methods(arena: Arena, settings: Settings) -> dict[str, Callable[[Share], Ou
     }
 
 
-def _truth(model: RowModel, settings: Settings, share: Share) -> Mapping[str, Any]:
+def _truth(
+    model: RowModel, settings: Settings, on_progress: OnProgress
+) -> Mapping[str, Any]:
     target = model.target()
     fitted = laplace(target, target.start)
     found = exact_moments(
-        model.potential, fitted.guide, settings.truth_draws, 32, settings.seed, share
+        model.potential,
+        fitted.guide,
+        settings.truth_draws,
+        TRUTH_CHAINS,
+        settings.seed,
+        on_progress,
     )
     return {
         **found._asdict(),
@@ -211,11 +202,9 @@ def _truth(model: RowModel, settings: Settings, share: Share) -> Mapping[str, An
     }
 
 
-def _part(
-    settings: Settings, method: Callable[[Share], Outcome], share: Share
-) -> Mapping[str, Any]:
-    """What the running average needs: sums of the later half by each moment."""
-    recording, extra = method(share)
+def _measured(settings: Settings, outcome: Outcome) -> Mapping[str, Any]:
+    """Moments of the later half of the draws at each time, for the running average."""
+    recording, extra = outcome
     dim = settings.channels**2
     flat, dates = recording.draws, recording.seconds
     means, covariances, counts = [], [], []
@@ -243,9 +232,9 @@ def _part(
 def measure(numbers: Numbers, truth: Truth, settings: Settings) -> Numbers:
     """Distances by time, and how many draws belong to another twin of the truth.
 
-    A chain that started at the identity may settle at any of the equivalent modes; its
-    average is compared by the Amari distance, which does not mind, and its covariance
-    after rows were put in the truth's order and signs.
+    A chain from the identity may end at any of the equivalent modes. Its average is
+    compared by the Amari distance, which is the same for all of them, and its
+    covariance after rows are put in the truth's order and signs.
     """
     dim = settings.channels
     last = numbers["means"][-1]
@@ -275,15 +264,15 @@ def measure(numbers: Numbers, truth: Truth, settings: Settings) -> Numbers:
                 for covariance in numbers["covariances"]
             ]
         ),
-        "mixed_share": np.asarray(1 - np.mean(is_own)),
-        "wide_share": _wide_share(
+        "mixed_fraction": np.asarray(1 - np.mean(is_own)),
+        "widest_variance": _widest_variance(
             whole @ numbers["covariances"][-1] @ whole.T, truth.covariance
         ),
     }
 
 
 def _align(found: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which row of `found`, with which sign, stands for each row of the truth."""
+    """The row of `found`, and its sign, that matches each row of the truth."""
     if not np.isfinite(found).all():
         return np.arange(len(truth)), np.ones(len(truth))
     inner = truth @ found.T
@@ -291,8 +280,8 @@ def _align(found: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return order, np.sign(inner[np.arange(len(truth)), order])
 
 
-def _wide_share(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Share of the variance along the truth's widest direction."""
+def _widest_variance(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Variance along the truth's widest direction, relative to the exact one."""
     values, vectors = np.linalg.eigh(truth)
     wide = vectors[:, -1]
     return np.asarray(wide @ found @ wide / values[-1])

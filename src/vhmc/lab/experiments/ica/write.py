@@ -1,6 +1,5 @@
-"""The folder, the figure and the story of experiment 4."""
+"""Write the results of experiment 4, and tell them as a story."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,20 @@ import numpy as np
 
 from vhmc.lab.diagnostics.amari import amari_distance
 from vhmc.lab.experiments import output
-from vhmc.lab.experiments.figures import Axes, Curve, curve_panels
-from vhmc.lab.experiments.ica.run import FLOOR_DRAWS, Results, Settings
-from vhmc.lab.experiments.page import Claim, Panel, Story, judge, shown
+from vhmc.lab.experiments.ica.run import FLOOR_DRAWS, TRUTH_CHAINS, Results, Settings
+from vhmc.lab.experiments.output import Claim, Panel, Story, judge, shown
 from vhmc.lab.experiments.parts import costs
 from vhmc.lab.experiments.truth import relative_error
+from vhmc.lab.plots import Axes, Curve, curve_panels
 
+MEASURES = {
+    "amari": (
+        "Mean: Amari distance of the running average",
+        "Amari distance to the long exact run",
+    ),
+    "rec": ("Covariance", "relative error of the covariance (REC)"),
+}
+"""Titles and labels of the panels."""
 DISTANCES = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05)
 EARLY = (5.0, 2.0, 1.0)
 """Amari distances that a method may be asked to reach, and those of the early phase."""
@@ -46,49 +53,28 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
     floor = f"{FLOOR_DRAWS:,} independent draws"
     panels = [
         Axes(
-            "Mean: Amari distance of the running average",
+            title,
             "seconds",
-            "Amari distance to the long exact run",
-            _curves(results, settings, "amari"),
-            {"Laplace": laplace["amari"], floor: results.floor["amari"]},
-        ),
-        Axes(
-            "Covariance",
-            "seconds",
-            "relative error of the covariance (REC)",
-            _curves(results, settings, "rec"),
-            {"Laplace": laplace["rec"], floor: results.floor["rec"]},
-        ),
+            label,
+            _curves(results, settings, measure),
+            {"Laplace": laplace[measure], floor: results.floor[measure]},
+        )
+        for measure, (title, label) in MEASURES.items()
     ]
     figure = curve_panels(panels, ", ".join(marks))
     image = output.save_figure(folder, "amari", figure)[0]
     claims = _claims(rows)
     seconds = sum(float(part["part_seconds"]) for part in results.parts.values())
-    record = {
-        "experiment": "ica",
-        "is_quick": quick,
-        "settings": asdict(settings),
-        "data": results.data.record,
-        "truth": {
-            "method": "HMC on the exact posterior, Laplace mass, 32 chains",
-            "draws": results.truth.num_draws,
-            "acceptance": results.truth.acceptance,
-        },
-        "laplace": laplace,
-        "floor_of_independent_draws": {"draws": FLOOR_DRAWS, **results.floor},
-        "draws_of_another_twin": {
-            name: float(numbers["mixed_share"])
-            for name, numbers in results.parts.items()
-        },
-        "variance_along_the_widest_direction": {
-            name: float(numbers["wide_share"])
-            for name, numbers in results.parts.items()
-        },
-        "seconds": round(seconds, 1),
+    output.save_run(
+        *(folder, "ica", settings, quick, seconds, claims),
+        data=results.data.record,
+        truth=results.truth.record(TRUTH_CHAINS),
+        laplace=laplace,
+        floor_of_independent_draws={"draws": FLOOR_DRAWS, **results.floor},
+        draws_of_another_twin=_by_method(results, "mixed_fraction"),
+        variance_along_the_widest_direction=_by_method(results, "widest_variance"),
         **costs(results.parts),
-        "claims": [claim._asdict() for claim in claims],
-    }
-    output.save_record(folder, "run", record)
+    )
     panel = Panel(
         "Convergence to the long exact run",
         image,
@@ -106,14 +92,13 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
         "of the draws there are.",
         (panel,),
         tuple(_printed(name, results) for name in results.parts),
-        {
-            **{name: str(value) for name, value in asdict(settings).items()},
-            **results.data.record,
-            "seconds": f"{seconds:.0f}",
-            **output.versions(),
-        },
+        output.page_facts(settings, seconds, **results.data.record),
         quick,
     )
+
+
+def _by_method(results: Results, name: str) -> dict[str, float]:
+    return {method: float(numbers[name]) for method, numbers in results.parts.items()}
 
 
 def _curves(results: Results, settings: Settings, measure: str) -> list[Curve]:
@@ -139,7 +124,7 @@ def first_time(rows: list[dict[str, Any]], method: str, distance: float) -> floa
 
 
 def _claims(rows: list[dict[str, Any]]) -> tuple[Claim, ...]:
-    def told(distances, one: str, other: str) -> tuple[list[bool], str]:
+    def compared(distances, one: str, other: str) -> tuple[list[bool], str]:
         holds, words = [], []
         for distance in distances:
             first, second = (first_time(rows, name, distance) for name in (one, other))
@@ -150,8 +135,8 @@ def _claims(rows: list[dict[str, Any]]) -> tuple[Claim, ...]:
             words.append(f"{distance:g}: {_when(first)} and {_when(second)}")
         return holds, "; ".join(words)
 
-    ours, our_words = told(DISTANCES, "VHMC", "SGLD")
-    early, early_words = told(EARLY, "SGLD", "HMC")
+    ours, our_words = compared(DISTANCES, "VHMC", "SGLD")
+    early, early_words = compared(EARLY, "SGLD", "HMC")
     return (
         Claim(
             "VHMC arrives at a lower Amari distance than SGLD, and much sooner.",
@@ -171,18 +156,16 @@ def _when(seconds: float) -> str:
 
 
 def _remarks(results: Results, laplace: dict[str, float]) -> tuple[str, ...]:
-    mixed = np.nanmax([numbers["mixed_share"] for numbers in results.parts.values()])
-    shares = ", ".join(
-        f"{name} {float(numbers['wide_share']):.2f}"
-        for name, numbers in results.parts.items()
-    )
+    mixed = np.nanmax([numbers["mixed_fraction"] for numbers in results.parts.values()])
+    variances = _by_method(results, "widest_variance").items()
+    relative = ", ".join(f"{name} {value:.2f}" for name, value in variances)
     return (
         "What the distance shows: Laplace's mode alone is within "
         f"{laplace['amari']:.2g} of the long run, so the distance says how soon the "
         "mode is found and how well an average over draws is known, and nothing of the "
         "spread. For that see the covariance.",
-        "Variance along the posterior's widest direction, as a share of the exact one, "
-        f"at the end: {shares}. Training on the surrogate's own states, as the paper's "
+        "Variance along the posterior's widest direction, relative to the exact one at "
+        f"the end: {relative}. Training on the surrogate's own states, as the paper's "
         "algorithm does, is mode seeking and loses some of it.",
         "Rows may be permuted and turned around without a change of the density. No "
         "average mixes such twins: every draw of the later half was compared with all "
@@ -198,7 +181,7 @@ def _printed(name: str, results: Results) -> dict[str, str]:
         "method": name,
         "Amari distance at the end": shown(float(numbers["amari"][-1]), ".3g"),
         "REC at the end": shown(float(numbers["rec"][-1]), ".3g"),
-        "variance, widest direction": shown(float(numbers["wide_share"]), ".2f"),
+        "variance, widest direction": shown(float(numbers["widest_variance"]), ".2f"),
         "draws averaged": f"{int(numbers['counts'][-1])}",
-        "of another twin": shown(float(numbers["mixed_share"]), ".1%"),
+        "of another twin": shown(float(numbers["mixed_fraction"]), ".1%"),
     }

@@ -6,36 +6,35 @@ of leapfrog steps, SGLD with batches of 500 and several steps, errors after 300 
 3,000 seconds.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import vhmc
 from vhmc.lab.baselines import Constant
-from vhmc.lab.baselines.load_blackjax import load_blackjax
-from vhmc.lab.data.a9a import load_a9a
+from vhmc.lab.baselines.nuts import load_blackjax
 from vhmc.lab.data.dataset import Dataset
+from vhmc.lab.data.labelled import load_a9a
 from vhmc.lab.experiments import contenders
-from vhmc.lab.experiments.contenders import Arena, Outcome, Share
-from vhmc.lab.experiments.parts import Numbers, Part, run_parts
-from vhmc.lab.experiments.progress import Progress
+from vhmc.lab.experiments.contenders import Arena, Method, OnProgress, Outcome
+from vhmc.lab.experiments.parts import Numbers, Part, Progress
 from vhmc.lab.experiments.truth import (
     Truth,
     covariance_of,
     exact_moments,
     relative_error,
 )
-from vhmc.lab.models.logistic import logistic, projected
+from vhmc.lab.models.rows import logistic, projected
 from vhmc.numerics.bases import unit_additive
 from vhmc.numerics.effective_size import geyer_ess
 from vhmc.paper.laplace_guide import laplace
 from vhmc.paper.schedule import Ramp
 from vhmc.paper.vhmc import VHMC
 
+TRUTH_CHAINS = 64
 FULL: dict[str, Any] = {"limits": (300.0, 3000.0), "truth_draws": 500_000}
 QUICK: dict[str, Any] = {
     "num_rows": 2000,
@@ -63,7 +62,7 @@ class Settings:
     sgld_steps, batch_size: of SGLD.
     num_features, ridge, timescale, num_train: of VHMC.
     acceptance: wanted of HMC and VHMC.
-    num_rows: of the data; nothing means all.
+    num_rows: of the data; None means all.
     projection: dimensions of the random projection.
     truth_draws: of the exact run that errors are measured against.
     seed: of all random numbers.
@@ -90,7 +89,7 @@ class Settings:
 
 
 class Results(NamedTuple):
-    """Of every part its numbers, and what the data were."""
+    """Numbers of every method, the data, and exact moments."""
 
     parts: dict[str, Numbers]
     data: Dataset
@@ -102,8 +101,8 @@ class Results(NamedTuple):
 def run(
     folder: Path, settings: Settings, progress: Progress, data: Path | None = None
 ) -> Results:
-    """Everything, the parts of an interrupted run included."""
-    load_blackjax()  # missing, it is to be said now
+    """Run everything; an interrupted run is resumed."""
+    load_blackjax()  # if it is missing, say so now
     loaded = load_a9a(data)
     x = projected(loaded.x, settings.projection, settings.seed)
     assert loaded.y is not None
@@ -119,32 +118,24 @@ def run(
         settings.seed,
     )
 
-    def moments(share: Share) -> Mapping[str, Any]:
+    def moments(on_progress: OnProgress) -> Mapping[str, Any]:
         potential, number = model.potential, settings.truth_draws
         return exact_moments(
-            potential, guide, number, 64, settings.seed, share
+            potential, guide, number, TRUTH_CHAINS, settings.seed, on_progress
         )._asdict()
 
-    parts = [
-        Part("exact moments", settings.truth_draws / 500, moments),
-        *(
-            Part(name, 1.2 * arena.limit + 4, partial(_measured, settings, method))
-            for name, method in _methods(arena, settings).items()
-        ),
-    ]
-    recorded = {
-        **asdict(settings),
-        "data": loaded.sha256 or loaded.kind,
-        "version": vhmc.__version__,
-    }
-    done = run_parts(folder, recorded, parts, progress)
-    truth = Truth.from_numbers(done.pop("exact moments"))
+    exact = Part("exact moments", settings.truth_draws / 500, moments)
+    methods, measured = _methods(arena, settings), partial(_measured, settings)
+    first, done = contenders.run_all(
+        *(folder, settings, loaded, exact, methods, measured, arena.limit, progress)
+    )
+    truth = Truth.from_numbers(first)
     inverse = np.linalg.inv(np.asarray(guide.precision))
     return Results(done, loaded, truth, arena.start, inverse)
 
 
-def _methods(arena: Arena, settings: Settings) -> dict[str, Callable[[Share], Outcome]]:
-    """By name; what stands before `L` or `step` is the method."""
+def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
+    """By name: the method, then `L` or `step` if it has settings."""
 
     def method(num_steps: int) -> VHMC:
         return VHMC(
@@ -185,11 +176,9 @@ def _methods(arena: Arena, settings: Settings) -> dict[str, Callable[[Share], Ou
     }
 
 
-def _measured(
-    settings: Settings, method: Callable[[Share], Outcome], share: Share
-) -> Mapping[str, Any]:
-    """Moments by each limit, and effective draws; errors wait for the truth."""
-    recording, extra = method(share)
+def _measured(settings: Settings, outcome: Outcome) -> Mapping[str, Any]:
+    """Moments and effective draws at each limit; errors wait for the exact run."""
+    recording, extra = outcome
     numbers: dict[str, Any] = dict(extra)
     for number, limit in enumerate(settings.limits):
         draws = recording.until(limit)

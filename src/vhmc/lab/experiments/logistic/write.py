@@ -1,17 +1,16 @@
-"""The folder, the figure and the story of experiment 3."""
+"""Write the results of experiment 3, and tell them as a story."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vhmc.lab.experiments import output
-from vhmc.lab.experiments.figures import Axes, Curve, scatter_grid
-from vhmc.lab.experiments.logistic.run import Results, Settings, errors
-from vhmc.lab.experiments.page import Claim, Panel, Story, judge, shown
+from vhmc.lab.experiments.logistic.run import TRUTH_CHAINS, Results, Settings, errors
+from vhmc.lab.experiments.output import Claim, Panel, Story, judge, shown
 from vhmc.lab.experiments.parts import costs
 from vhmc.lab.experiments.truth import Truth, covariance_of, relative_error
+from vhmc.lab.plots import Axes, Curve, scatter_grid
 
 MEASURES = {"rem": "relative error of the mean", "rec": "of the covariance"}
 LABELS = {
@@ -45,23 +44,14 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
     image = output.save_figure(folder, "errors", figure)[0]
     claims = _claims(rows, settings)
     seconds = sum(float(part["part_seconds"]) for part in results.parts.values())
-    record = {
-        "experiment": "logistic",
-        "is_quick": quick,
-        "settings": asdict(settings),
-        "data": results.data.record,
-        "truth": {
-            "method": "HMC on the exact posterior, Laplace mass, 64 chains",
-            "draws": results.truth.num_draws,
-            "acceptance": results.truth.acceptance,
-        },
-        "laplace": laplace,
-        "floor_times_root_of_draws": floor,
-        "seconds": round(seconds, 1),
+    output.save_run(
+        *(folder, "logistic", settings, quick, seconds, claims),
+        data=results.data.record,
+        truth=results.truth.record(TRUTH_CHAINS),
+        laplace=laplace,
+        floor_times_root_of_draws=floor,
         **costs(results.parts),
-        "claims": [claim._asdict() for claim in claims],
-    }
-    output.save_record(folder, "run", record)
+    )
     panel = Panel(
         "Error after a fixed time against the rate of mixing",
         image,
@@ -81,18 +71,13 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
         "keep their ratio, so every method has a tenth of the passes by the first.",
         (panel,),
         tuple(_printed(row) for row in rows),
-        {
-            **{name: str(value) for name, value in asdict(settings).items()},
-            **results.data.record,
-            "seconds": f"{seconds:.0f}",
-            **output.versions(),
-        },
+        output.page_facts(settings, seconds, **results.data.record),
         quick,
     )
 
 
 def table_rows(settings: Settings, results: Results) -> list[dict[str, Any]]:
-    """One row a setting of a method and limit."""
+    """One row per method, setting and limit."""
     rows = []
     for name, numbers in results.parts.items():
         method, setting = _split(name)
@@ -186,7 +171,7 @@ def _claims(rows: list[dict[str, Any]], settings: Settings) -> tuple[Claim, ...]
                 f"SGLD {sgld:.2g}"
             )
     last = settings.limits[-1]
-    # A chain that samples something else may mix as fast as it likes.
+    # A chain on the wrong distribution may mix fast, which says nothing.
     rates = {
         name: max(
             (

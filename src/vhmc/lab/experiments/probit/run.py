@@ -6,7 +6,7 @@ $\mu_t = 1 - \exp(-t / 5)$, about 70 % acceptance, start at the origin, 50 runs.
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-import vhmc
 from vhmc._types import Potential, Scalar, Vector
 from vhmc.lab.baselines import ExactHMC, fixed_form, pathfinder, probit_vbem
-from vhmc.lab.baselines.load_blackjax import load_blackjax
-from vhmc.lab.baselines.nuts import nuts_chains
-from vhmc.lab.diagnostics.control_variate import zero_variance_mean
-from vhmc.lab.experiments.parts import Numbers, Part, run_parts
-from vhmc.lab.experiments.progress import Progress
-from vhmc.lab.models.probit import probit, simulate
-from vhmc.lab.models.rows import PRIOR_VARIANCE, RowModel
+from vhmc.lab.baselines.nuts import load_blackjax, nuts_chains
+from vhmc.lab.experiments.parts import Numbers, Part, Progress, inputs, run_parts
+from vhmc.lab.experiments.truth import zero_variance_mean
+from vhmc.lab.models.rows import PRIOR_VARIANCE, RowModel, probit, simulate
 from vhmc.numerics.bases import unit_additive
 from vhmc.numerics.hmc import HMC
 from vhmc.numerics.importance import pareto_smooth
@@ -88,22 +84,21 @@ class Settings:
 
 
 def run(folder: Path, settings: Settings, progress: Progress) -> list[Numbers]:
-    """All runs, those of an interrupted one included."""
-    load_blackjax()  # missing, it is to be said now
+    """Run all data sets; an interrupted run is resumed."""
+    load_blackjax()  # if it is missing, say so now
     parts = [
         Part(f"run {number + 1}", 12.0, partial(one_run, settings, number))
         for number in range(settings.num_runs)
     ]
-    recorded = {**asdict(settings), "version": vhmc.__version__}
-    return list(run_parts(folder, recorded, parts, progress).values())
+    return list(run_parts(folder, inputs(settings), parts, progress).values())
 
 
 def one_run(
-    settings: Settings, number: int, share: Callable[[float], None]
+    settings: Settings, number: int, on_progress: Callable[[float], None]
 ) -> Mapping[str, Any]:
     """Estimates of the posterior mean by every method, on one data set.
 
-    Of each method the passes over the data and the means by then, one a row.
+    For each method: passes over the data, and the mean estimated by then.
     """
     rng = np.random.default_rng([settings.seed, number])
     data = simulate(rng, settings.num_rows, settings.dim)
@@ -122,19 +117,19 @@ def one_run(
     )
     target = model.target()
     fitted = laplace(target, target.start)
-    paid = fitted.num_search + fitted.num_hessian
-    keep("laplace", [paid], [fitted.guide.mean])
+    spent = fitted.num_search + fitted.num_hessian
+    keep("laplace", [spent], [fitted.guide.mean])
     variances = np.diag(np.linalg.inv(np.asarray(fitted.guide.precision)))
     numbers["sd"] = np.sqrt(variances)
-    share(0.1)
+    on_progress(0.1)
     keep("fixed_form", *_fixed_form(key, model, settings))
-    share(0.3)
+    on_progress(0.3)
     keep("vhmc", *_vhmc(key, model, fitted, settings))
     keep("hmc", *_hmc(key, model, fitted, settings))
-    share(0.5)
+    on_progress(0.5)
     keep("pathfinder", *_pathfinder(model, seed, most))
     keep("default", *_default(model, seed, settings))
-    share(0.6)
+    on_progress(0.6)
     numbers["exact"], numbers["nuts_evaluations"] = _exact(
         model, fitted, seed, settings
     )
@@ -162,14 +157,14 @@ def _fixed_form(key, model: RowModel, settings: Settings):
 
 
 def _vhmc(key, model: RowModel, fitted: Laplace, settings: Settings):
-    """Train once in the printed form; freeze what it knew after so many gradients."""
-    paid = fitted.num_search + fitted.num_hessian
+    """Train once in the printed form; freeze it after each number of gradients."""
+    spent = fitted.num_search + fitted.num_hessian
     target = model.target()
     method = VHMC(
         num_features=settings.num_features,
         ridge=settings.ridge,
         schedule=Ramp(settings.timescale),
-        # More proposals than gradients: only accepted ones are paid for.
+        # More proposals than gradients: only accepted ones are evaluated.
         num_train=int(settings.passes[-1] / settings.acceptance),
         num_steps=settings.num_steps,
         acceptance=settings.acceptance,
@@ -182,7 +177,7 @@ def _vhmc(key, model: RowModel, fitted: Laplace, settings: Settings):
     (trained,) = train(key_train[None], method, target, replica)
     passes, means = [], []
     for number in settings.passes:
-        num_gradients = min(number - paid, len(trained.theta))
+        num_gradients = min(number - spent, len(trained.theta))
         if num_gradients < 1:
             continue
         surrogate = _surrogate(
@@ -196,7 +191,7 @@ def _vhmc(key, model: RowModel, fitted: Laplace, settings: Settings):
         last = trained.theta[num_gradients - 1]
         start = chain.init(np.tile(last, (FROZEN_CHAINS, 1)))
         _, block = chain.advance(np.random.default_rng(seed), start, FROZEN_DRAWS)
-        passes.append(paid + num_gradients)
+        passes.append(spent + num_gradients)
         means.append(block.theta[FROZEN_DRAWS // 5 :].mean(axis=(0, 1)))
     return passes, means
 
@@ -210,7 +205,7 @@ def _surrogate(basis, thetas: np.ndarray, grads: np.ndarray, ridge: float) -> Su
 
 def _hmc(key, model: RowModel, fitted: Laplace, settings: Settings):
     """One exact chain with Laplace's covariance as mass, from the mode."""
-    paid = fitted.num_search + fitted.num_hessian
+    spent = fitted.num_search + fitted.num_hessian
     mass = mass_from_covariance(jnp.linalg.inv(fitted.guide.precision))
     chain = ExactHMC(HMC(mass, jnp.asarray(0.6), jnp.asarray(3)), model.potential)
     num_draws = settings.passes[-1] // 3
@@ -219,7 +214,7 @@ def _hmc(key, model: RowModel, fitted: Laplace, settings: Settings):
     _, block = chain.advance(np.random.default_rng(seed), state, num_draws)
     counts = np.arange(1, num_draws + 1)
     means = np.cumsum(block.theta[:, 0], axis=0) / counts[:, None]
-    passes = paid + 1 + 3 * counts
+    passes = spent + 1 + 3 * counts
     in_time = passes <= settings.passes[-1]
     return passes[in_time], means[in_time]
 
@@ -239,7 +234,7 @@ def _pathfinder(model: RowModel, seed: int, budget: int):
 
 
 def _default(model: RowModel, seed: int, settings: Settings):
-    """The default sampler with all passes that the others have."""
+    """The default sampler, with as many passes as the others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its verdict is not the topic here
         posterior = sample(
@@ -254,7 +249,7 @@ def _exact(
     """Posterior mean by NUTS in Laplace's coordinates, where it has little to adapt.
 
     Gradients at its draws are control variates: the posterior is so close to Gaussian
-    that they take away nearly all of the chance.
+    that they remove nearly all of the Monte Carlo error.
     """
     guide = fitted.guide
     potential = Whitened(model.potential, guide.mean, jnp.linalg.inv(guide.whiten))
@@ -280,5 +275,5 @@ class Whitened(eqx.Module):
     factor: Float[Array, "d d"]
 
     def __call__(self, x: Vector) -> Scalar:
-        """Energy at the point that `x` stands for."""
+        """Energy at the point with whitened coordinates `x`."""
         return self.potential(self.mean + self.factor @ x)

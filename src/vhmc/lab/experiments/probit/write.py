@@ -1,16 +1,15 @@
-"""The folder, the figure and the story of experiment 2."""
+"""Write the results of experiment 2, and tell them as a story."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vhmc.lab.experiments import output
-from vhmc.lab.experiments.figures import Axes, Curve, curve_panels
-from vhmc.lab.experiments.page import Claim, Panel, Story, judge
+from vhmc.lab.experiments.output import Claim, Panel, Story, judge
 from vhmc.lab.experiments.parts import Numbers
 from vhmc.lab.experiments.probit.run import Settings
+from vhmc.lab.plots import Axes, Curve, curve_panels
 
 NAMES = {
     "vbem": "VBEM",
@@ -46,22 +45,15 @@ def write(folder: Path, settings: Settings, runs: list[Numbers], quick: bool) ->
     image = output.save_figure(folder, "rmse", figure)[0]
     claims = _claims(rows, settings)
     seconds = sum(float(one["part_seconds"]) for one in runs)
-    record = {
-        "experiment": "probit",
-        "is_quick": quick,
-        "settings": asdict(settings),
-        "data": "simulated from the model, as in the paper",
-        "seconds": round(seconds, 1),
-        "passes_by_method": {
+    output.save_run(
+        *(folder, "probit", settings, quick, seconds, claims),
+        data="simulated from the model, as in the paper",
+        passes_by_method={
             name: float(sum(one[f"{name}_passes"].max() for one in runs))
             for name in NAMES
         },
-        "evaluations_of_the_reference": int(
-            sum(int(one["nuts_evaluations"]) for one in runs)
-        ),
-        "claims": [claim._asdict() for claim in claims],
-    }
-    output.save_record(folder, "run", record)
+        evaluations_of_the_reference=sum(int(one["nuts_evaluations"]) for one in runs),
+    )
     panel = Panel(
         "Error of the posterior mean by passes over the data",
         image,
@@ -75,23 +67,19 @@ def write(folder: Path, settings: Settings, runs: list[Numbers], quick: bool) ->
         "Experiment 2: probit regression",
         f"{settings.num_runs} data sets of {settings.num_rows} rows in {settings.dim} "
         "dimensions, each from a parameter of its own. One pass is one likelihood of "
-        "all rows, its gradient or a Hessian's column; minibatches count by their "
-        "share. Lines are medians over the data sets, bands quartiles.",
+        "all rows, its gradient or a Hessian's column; minibatches count in "
+        "proportion. Lines are medians over the data sets, bands quartiles.",
         (panel,),
         tuple(_printed(line) for line in table),
-        {
-            **{name: str(value) for name, value in asdict(settings).items()},
-            "seconds": f"{seconds:.0f}",
-            **output.versions(),
-        },
+        output.page_facts(settings, seconds),
         quick,
     )
 
 
 def floor(runs: list[Numbers]) -> float:
     """Error of the mean of independent draws, by Laplace's standard deviations."""
-    spreads = [np.sqrt(np.mean(one["sd"] ** 2)) for one in runs]
-    return float(np.median(spreads)) / FLOOR_DRAWS**0.5
+    sds = [np.sqrt(np.mean(one["sd"] ** 2)) for one in runs]
+    return float(np.median(sds)) / FLOOR_DRAWS**0.5
 
 
 def _rows(number: int, one: Numbers) -> list[dict[str, Any]]:
@@ -168,7 +156,7 @@ def _curve(table: list[dict[str, Any]], method: str, kind: str) -> Curve:
 def best_by(
     rows: list[dict[str, Any]], method: str, passes: float, kind: str
 ) -> dict[int, float]:
-    """Error of each run by the last estimate within so many passes."""
+    """Error of each run at its last estimate within a number of passes."""
     values: dict[int, float] = {}
     for row in rows:
         if row["method"] == method and row["passes"] <= passes:
@@ -195,7 +183,7 @@ class Comparison(NamedTuple):
 def compare(
     rows: list[dict[str, Any]], one: str, other: str, passes: float, kind: str
 ) -> Comparison:
-    """Errors of two methods in the same runs, within so many passes.
+    """Errors of two methods in the same runs, within a number of passes.
 
     Runs are counted, not averaged: a surrogate that fails in one of them would decide
     a mean.
@@ -232,7 +220,7 @@ def _claims(rows: list[dict[str, Any]], settings: Settings) -> tuple[Claim, ...]
             + ".",
         ),
         Claim(
-            "VHMC has the lowest error of all, thanks to its free form.",
+            "VHMC has the lowest error of all, thanks to its flexible form.",
             judge(lowest),
             f"After {last} passes, VHMC is " + "; ".join(sentences) + ".",
         ),

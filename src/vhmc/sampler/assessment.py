@@ -1,0 +1,116 @@
+"""Assess a run: gather what it knows of itself into the statistics of the verdict."""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.numerics.effective_size import worst_ess, worst_rhat
+from vhmc.sampler.check import Check
+from vhmc.sampler.drawing import Drawn
+from vhmc.sampler.locate import Modes
+from vhmc.sampler.rounds import RoundReport
+from vhmc.sampler.verdict import ExactStatistics, Statistics, Verdict, judge
+from vhmc.surrogate.surrogate import Surrogate
+from vhmc.surrogate.training_set import AWAY
+
+LAST = 4
+"""Rounds whose reports say how well the surrogate does now."""
+NO_MODE = (
+    "the search found no mode: the energy may fall without bound, as in a centred "
+    "hierarchical model; use its non-centred form"
+)
+
+
+def assess(
+    surrogate: Surrogate,
+    drawn: Drawn,
+    check: Check,
+    reports: list[RoundReport],
+    modes: Modes,
+    log: EvaluationLog,
+    labels: list[str],
+) -> Verdict:
+    """Judge draws of a surrogate by its checks, its training and the search.
+
+    labels: of the parameters.
+    """
+    is_aimed = ~np.isin(log.phase, AWAY)
+    last = reports[-LAST:]
+    thinned = drawn.x.reshape(-1, surrogate.dim)
+    thinned = thinned[:: max(1, len(thinned) // 1000)]
+    ends = surrogate.transport.inverse(modes.ends)
+    concerns = missed_modes(ends, modes, thinned) if modes.has_mode else []
+    statistics = Statistics(
+        importance_efficiency=check.importance_efficiency,
+        tempered_efficiency=check.tempered_efficiency,
+        independent_acceptance=check.independent_acceptance,
+        log_weight_sd=check.log_weight_sd,
+        hole_fraction=check.hole_fraction,
+        largest_log_weight=check.largest_log_weight,
+        delayed_acceptance_rate=_mean([r.delayed_acceptance for r in last]),
+        score_error=check.score_error,
+        stein_mean_error=_worst(check.stein_mean_errors),
+        stein_sd_error=_worst(check.stein_sd_errors),
+        weighted_mean_error=_worst(check.weighted_mean_errors),
+        weighted_sd_error=_worst(check.weighted_sd_errors),
+        rhat=drawn.rhat,
+        ess_per_draw=drawn.ess_per_draw,
+        ess=drawn.ess,
+        num_checks=len(check.theta),
+        failed_fraction=float(np.mean(~log.is_finite[is_aimed])),
+        pareto_k=check.pareto_k,
+        single_trajectory_rate=_mean([r.single_trajectory for r in last]),
+        surrogate_acceptance=drawn.acceptance,
+        missed_modes=len(concerns),
+        parameter_errors=check.parameter_errors,
+        worst_parameter=labels[int(np.argmax(check.parameter_errors))],
+    )
+    if not modes.has_mode:
+        # Chains may sit in the neck of a funnel, where a surrogate does nearly well.
+        status = "caution" if judge(statistics, []).status == "good" else "bad"
+        concerns = [(status, NO_MODE)]
+    return judge(statistics, concerns)
+
+
+def exact_statistics(theta: np.ndarray, acceptance: float) -> ExactStatistics:
+    """Of exact chains, shape (chain, draw, dim)."""
+    return ExactStatistics(
+        exact_rhat=worst_rhat(theta),
+        exact_ess=worst_ess(theta),
+        exact_acceptance=acceptance,
+    )
+
+
+def missed_modes(
+    ends: np.ndarray, modes: Modes, draws: np.ndarray
+) -> list[tuple[str, str]]:
+    """Other modes in which descents ended, and near which there is no draw.
+
+    ends, draws: latent, where the posterior is about round.
+    """
+    if not len(ends):
+        return []
+    dim = ends.shape[1]
+    spacing = cdist(draws[::2], draws[1::2]).min(axis=1)
+    is_far = cdist(ends, draws).min(axis=1) > max(4 * np.quantile(spacing, 0.99), 2.0)
+    lowest = modes.energies.min()
+    # A mode that much higher holds a negligible mass unless it is vastly wider.
+    is_low = modes.energies < lowest + dim / 2 + 8
+    is_missed = is_far & is_low
+    if not is_missed.any():
+        return []
+    gap = float(np.min(modes.energies[is_missed]) - lowest)
+    message = (
+        f"{int(is_missed.sum())} of {len(ends)} starts ended in another mode, "
+        f"{gap:.1f} nats from the lowest, that no draw visited"
+    )
+    return [("bad" if gap < 3 else "caution", message)]
+
+
+def _mean(rates: list[float]) -> float:
+    """Not a number, and so a bad verdict, where there was no round."""
+    return float(np.mean(rates)) if rates else np.nan
+
+
+def _worst(errors: np.ndarray) -> float:
+    return float(np.max(np.abs(errors)))

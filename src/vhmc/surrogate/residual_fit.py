@@ -1,0 +1,56 @@
+"""The abstract fit of a residual family, and the error that judges it."""
+
+import abc
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc.surrogate.residual import AbstractResidual
+from vhmc.surrogate.training_set import TrainingSet
+
+
+class Fitted(NamedTuple):
+    """A residual, and its mean squared score error by dimension on held-out points."""
+
+    residual: AbstractResidual
+    error: float
+
+
+class AbstractResidualFit(abc.ABC):
+    """Fits one family of residuals to a training set that grows from fit to fit."""
+
+    @abc.abstractmethod
+    def fit(
+        self,
+        rng: np.random.Generator,
+        training: TrainingSet,
+        is_out: np.ndarray,
+        *,
+        redraw: bool,
+        choose_anew: bool,
+        least_ridge: float,
+    ) -> Fitted:
+        """The residual of this family for all points.
+
+        is_out: points to be held out wherever something is chosen.
+        redraw: the transport map has changed, so nothing of the last fit holds.
+        choose_anew: choose hyper-parameters again.
+        least_ridge: raised while draws of the surrogate fall where it is too low.
+        """
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Forget the last fit: the transport map does without a residual for now."""
+
+
+def hold_out(rng: np.random.Generator, training: TrainingSet) -> np.ndarray:
+    """Which points to hold out: a quarter of the typical ones."""
+    return training.is_typical & (rng.uniform(size=len(training.weight)) < 0.25)
+
+
+def zero_error(training: TrainingSet, is_out: np.ndarray) -> float:
+    """Held-out score error without a residual; infinite if the points are too few."""
+    if is_out.sum() < 4:
+        return np.inf
+    weight = training.weight[is_out] / training.weight[is_out].sum()
+    return float(weight @ np.mean(training.grad[is_out] ** 2, axis=1))

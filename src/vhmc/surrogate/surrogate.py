@@ -1,0 +1,114 @@
+r"""The surrogate: a transport map and a residual, frozen once they are fitted."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vhmc._types import Potential, Scalar, Vector
+from vhmc.surrogate.moves import Pace, Segment, draw_segment
+from vhmc.surrogate.residual import AbstractResidual, Guard, LatentPotential
+from vhmc.transport.transport_map import TransportMap
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    r"""A density $e^{-V}$ near the posterior, on the host; a fit makes a new one.
+
+    transport: from latent coordinates to the unconstrained space.
+    residual: what is added to the standard normal there.
+    guard: what is added where the residual was not fitted.
+    """
+
+    transport: TransportMap
+    residual: AbstractResidual
+    guard: Guard
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return self.transport.dim
+
+    def energies(self, thetas: np.ndarray) -> np.ndarray:
+        """Energies of unconstrained points, one a row, up to a constant."""
+        x, log_det = self.transport.inverse_and_log_det(thetas)
+        length = np.linalg.norm(x, axis=1)
+        residual = self.residual.energies(x)
+        return 0.5 * length**2 + residual + self.guard.energy(length) + log_det
+
+    def score_errors(self, thetas: np.ndarray, grads: np.ndarray) -> np.ndarray:
+        """Gradients of the surrogate less the true ones, in latent coordinates.
+
+        grads: of the true energy at unconstrained points, one a row.
+        """
+        x, grad = self.transport.pull_back(thetas, grads)
+        return x + self.residual.grads(x) + self.guard.grads(x) - grad
+
+    def draw(
+        self, rng: np.random.Generator, starts: np.ndarray, pace: Pace, **options: int
+    ) -> Segment:
+        """Latent draws of chains on the surrogate; they cost no evaluation.
+
+        starts: latent, one a chain.
+        options: of `draw_segment`.
+        """
+        return draw_segment(rng, self.latent, starts, pace, **options)
+
+    @functools.cached_property
+    def latent(self) -> LatentPotential:
+        """The energy in latent coordinates, for JAX."""
+        guard = jax.tree.map(jnp.asarray, self.guard)
+        return LatentPotential(self.residual.on_device(), guard)
+
+    @property
+    def log_density(self) -> "LogDensity":
+        """The log density on the unconstrained space, for JAX and other samplers."""
+        transport = jax.tree.map(jnp.asarray, self.transport)
+        return LogDensity(SurrogatePotential(transport, self.latent))
+
+
+class SurrogatePotential(eqx.Module):
+    """The surrogate's energy on the unconstrained space, for JAX."""
+
+    transport: TransportMap
+    latent: LatentPotential
+
+    def __call__(self, theta: Vector) -> Scalar:
+        """Energy at `theta`, up to a constant."""
+        x, log_det = self.transport.inverse_and_log_det(theta[None])
+        return self.latent(x[0]) + log_det[0]
+
+    def on_host(self) -> Surrogate:
+        """The surrogate that it was made of."""
+        transport, latent = jax.tree.map(np.asarray, (self.transport, self.latent))
+        return Surrogate(transport, latent.residual, latent.guard)
+
+
+class LogDensity(eqx.Module):
+    """The surrogate's log density on the unconstrained space, up to a constant.
+
+    It is a pytree that JAX traces: a log density for BlackJAX as it is; NumPyro takes
+    its `potential`, and samplers outside of JAX its `value_and_grad`.
+
+    potential: minus the log density.
+    """
+
+    potential: Potential
+
+    def __call__(self, theta: Vector) -> Scalar:
+        """Log density at a point."""
+        return -self.potential(theta)
+
+    def value_and_grad(self, theta: Any) -> tuple[float, np.ndarray]:
+        """Log density and gradient at a point, as NumPy's arrays."""
+        value, grad = _value_and_grad(self, jnp.asarray(theta, dtype=float))
+        return float(value), np.asarray(grad)
+
+
+@eqx.filter_jit
+def _value_and_grad(density: LogDensity, theta: Vector) -> tuple[Scalar, Vector]:
+    return jax.value_and_grad(density)(theta)

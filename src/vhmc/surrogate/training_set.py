@@ -1,0 +1,66 @@
+"""The training set: evaluated points in latent coordinates, with capped influence."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.transport.influence import capped_weights, influence
+from vhmc.transport.transport_map import TransportMap
+
+AWAY = "search", "screening"
+"""Phases whose points may be far from the posterior's mass."""
+
+
+class TrainingSet(NamedTuple):
+    r"""What a residual is fitted to, one row a point.
+
+    x: latent points.
+    grad: true gradients less those of $\frac12 |x|^2$.
+    energy: true energies less $\frac12 |x|^2$, up to a constant.
+    weight: influence of each gradient.
+    energy_weight: influence of each energy.
+    is_typical: whether the point counts when an error is measured.
+    """
+
+    x: np.ndarray
+    grad: np.ndarray
+    energy: np.ndarray
+    weight: np.ndarray
+    energy_weight: np.ndarray
+    is_typical: np.ndarray
+
+    def where(self, chosen: np.ndarray | slice) -> "TrainingSet":
+        """Some of the points."""
+        return TrainingSet(*(rows[chosen] for rows in self))
+
+
+def training_set(
+    log: EvaluationLog, transport: TransportMap, origin: float = 0.0
+) -> TrainingSet:
+    """All points with a finite energy and gradient.
+
+    origin: constant between the energies of the model and those of the map.
+    """
+    known = log.is_finite
+    is_away = np.isin(log.phase[known], AWAY)
+    theta = log.theta[known]
+    dim = theta.shape[1]
+    # Points so far away that the map overflows get no weight.
+    with np.errstate(over="ignore", invalid="ignore"):
+        x, grad = transport.pull_back(theta, log.grad[known])
+        energy = log.energy[known] - transport.inverse_and_log_det(theta)[1]
+        is_lost = ~np.isfinite(np.sum(x + grad, axis=1) + energy)
+    x[is_lost], grad[is_lost], energy[is_lost] = 0.0, 0.0, np.inf
+    level = energy - 0.5 * np.sum(x**2, axis=1) - origin
+    cap, energy_cap = influence(x, grad), capped_weights(level**2, dim)
+    # Only the search goes where the posterior is not. Elsewhere a high energy shows a
+    # region where the surrogate was too low: it must not be weighted down.
+    lowest = energy[~is_away] if not is_away.all() else energy
+    excess = energy - lowest.min()
+    away = np.exp(-np.maximum(excess - 2 * dim, 0) / dim)
+    far = (1 + np.maximum(excess - 5 * dim - 20, 0) / dim) ** -2
+    weight = cap * far * np.where(is_away, away, 1.0)
+    is_typical = ~is_away & (excess < 5 * dim + 20)
+    level[is_lost] = 0.0
+    return TrainingSet(x, grad - x, level, weight, weight * energy_cap, is_typical)

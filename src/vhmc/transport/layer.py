@@ -1,0 +1,54 @@
+"""The abstract layer of a transport map: a bijection with a known Jacobian."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from vhmc._types import Shared
+
+
+class AbstractLayer(eqx.Module):
+    r"""A bijection $\theta = T(x)$ from latent to outer coordinates, one point a row.
+
+    `inverse` and `log_det` serve the host and compiled programs: they take their
+    functions from the array they are given. Everything else runs on the host.
+    """
+
+    @abc.abstractmethod
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        r"""Outer points $T(x)$."""
+
+    @abc.abstractmethod
+    def inverse(self, theta: Shared) -> Shared:
+        r"""Latent points $T^{-1}(\theta)$."""
+
+    @abc.abstractmethod
+    def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        r"""Gradients in $x$ from those in $\theta$: rows $J^\top g$."""
+
+    @abc.abstractmethod
+    def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        r"""Gradients in $\theta$ from those in $x$: rows $J^{-\top} g$."""
+
+    @abc.abstractmethod
+    def log_det(self, x: Shared) -> Shared:
+        r"""Log determinants $\log |\det J|$, one a row."""
+
+    @abc.abstractmethod
+    def log_det_grad(self, x: np.ndarray) -> np.ndarray:
+        r"""Gradients of $\log |\det J|$ in $x$."""
+
+    @property
+    @abc.abstractmethod
+    def linear_part(self) -> np.ndarray:
+        """Square matrix that stands for the layer where its curvature is left out."""
+
+    def then(self, inner: "AbstractLayer") -> tuple["AbstractLayer", ...]:
+        """Layers of the map that applies `inner` first and this one to the result."""
+        return (self, inner)
+
+    def within_affine(self, outer: Any) -> tuple["AbstractLayer", ...]:
+        """Layers of the map that applies this one first, then an `Affine` layer."""
+        return (outer, self)
