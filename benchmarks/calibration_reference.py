@@ -25,9 +25,7 @@ from scipy.special import gammaln
 
 from vhmc.lab.bench import calibration
 from vhmc.lab.bench.calibration import processes, regressions, shapes
-from vhmc.lab.bench.calibration.model import quantities, quantity_names
 from vhmc.lab.bench.calibration.run import MODELS, REFERENCE
-from vhmc.models.from_jax import from_jax
 from vhmc.numerics.effective_size import bulk_ess, split_rhat
 
 SEED = 0
@@ -132,7 +130,7 @@ NO_STEIN = {"truncated-gaussian"}
 def direct_reference(name, model):
     """Moments of independent draws; their number is their effective size."""
     draws = DIRECT[name](np.random.default_rng(SEED), NUM_DIRECT)
-    values = quantities(model, draws)
+    values = model.quantities(draws)
     if name not in NO_STEIN:
         print(f"  Stein: {stein_error(model, draws):.1f} standard errors", flush=True)
     return values, f"{NUM_DIRECT} direct draws", NUM_DIRECT, 1.0
@@ -140,7 +138,7 @@ def direct_reference(name, model):
 
 def stein_error(model, draws):
     """Worst deviation from Stein's identity, in standard errors."""
-    target = from_jax(model.log_density, model.init, model.constraints)
+    target = model.make()
     rows = [{key: value[i] for key, value in draws.items()} for i in range(NUM_STEIN)]
     is_bare = not isinstance(model.init, dict)
     free = [target.parameters.flatten(r["theta"] if is_bare else r) for r in rows]
@@ -200,7 +198,7 @@ def gibbs_reference(name, model):
         if sweep >= GIBBS_BURN:
             z = slopes / (local * overall[:, None])
             draws = {"z": z, "local": local, "overall": overall, "noise": noise}
-            kept.append(quantities(model, draws))
+            kept.append(model.quantities(draws))
     values = np.stack(kept, axis=1)
     method = f"Gibbs sampler, {chains} chains of {GIBBS_BURN} + {GIBBS_DRAWS}"
     return values.reshape(-1, values.shape[-1]), method, *accuracy(values)
@@ -235,7 +233,7 @@ def accuracy(values):
 
 def nuts_reference(name, model):
     """Draws of several chains, long enough by the demands at the top."""
-    target = from_jax(model.log_density, model.init, model.constraints)
+    target = model.make()
     parameters, acceptance = target.parameters, ACCEPTANCE.get(name, 0.95)
 
     def log_density(theta):
@@ -271,7 +269,7 @@ def nuts_reference(name, model):
         states, (thetas, is_divergent) = extend_all(keys, states, tuned)
         num_divergent += int(is_divergent.sum())
         draws = parameters.constrain(np.asarray(thetas))
-        blocks.append(quantities(model, draws))
+        blocks.append(model.quantities(draws))
         values = np.concatenate(blocks, axis=1)
         ess, rhat = accuracy(values)
         if ess > SMALLEST_ESS and rhat < LARGEST_RHAT:
@@ -313,7 +311,7 @@ def main():
         make = direct_reference if name in DIRECT else nuts_reference
         make = gibbs_reference if name == "horseshoe" else make
         values, method, ess, rhat = make(name, model)
-        names = quantity_names(model)
+        names = model.names()
         mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
         entry = {
             "method": method,

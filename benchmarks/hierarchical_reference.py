@@ -23,10 +23,11 @@ SMALLEST_ESS = 20_000
 
 def main():
     """Sample, check, write."""
-    target = hierarchical.noncentred_target()
+    model = hierarchical.noncentred_model()
+    target = model.make()
 
     def log_density(theta):
-        return -target._batched(theta[None])[0][0]
+        return -target.energy(theta)
 
     def chain(key, start):
         key_warmup, key_sample = jax.random.split(key)
@@ -50,10 +51,10 @@ def main():
     keys = jax.random.split(key_chains, CHAINS)
     thetas, is_divergent = jax.jit(jax.vmap(chain))(keys, target.start + scatter)
     draws = target.parameters.constrain(np.asarray(thetas))
-    values = hierarchical.quantities(draws, is_centred=False)
+    values = model.quantities(draws)
     arviz = load_arviz()
     table = {}
-    for i, name in enumerate(hierarchical.NAMES):
+    for i, name in enumerate(model.names()):
         column = values[..., i]
         bulk, tail = (arviz.ess(column, method=kind) for kind in ("bulk", "tail"))
         table[name] = {

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import vhmc
+from vhmc.numerics.chains import find_step_size
 from vhmc.numerics.mass import mass_from_covariance
-from vhmc.numerics.step_size import find_step_size
 
 SEEDS = range(6)
 RIDGES = (1e-4, 1e-2, None, 10.0)  # None: a tenth of the guide's mean curvature

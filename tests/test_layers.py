@@ -1,6 +1,8 @@
 """The tree keeps its promises: imports point down, files stay small, no attic."""
 
 import ast
+import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,14 @@ def test_every_module_is_in_a_layer():
 
 def test_no_attic():
     assert not {"utils.py", "util.py", "helpers.py"} & {m.name for m in MODULES}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_every_public_method_is_described(module):
+    """By a docstring of its own, or by that of the method it overrides."""
+    name = ".".join(("vhmc", *module.with_suffix("").parts)).removesuffix(".__init__")
+    for label, kind in vars(importlib.import_module(name)).items():
+        if inspect.isclass(kind) and kind.__module__ == name and label[0] != "_":
+            for method in vars(kind):
+                if method[0] != "_" and callable(getattr(kind, method)):
+                    assert inspect.getdoc(getattr(kind, method)), f"{label}.{method}"

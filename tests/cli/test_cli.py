@@ -300,9 +300,9 @@ def test_an_unexpected_error_is_one_line(monkeypatch, capsys):
         cli.main()
     shown = " ".join(capsys.readouterr().err.split())
     assert shown.startswith("vhmc: RuntimeError: first line ... last line")
-    cli.debug(True)
+    cli.is_debugging.set(True)
     try:
         with pytest.raises(RuntimeError, match="first line"):
             cli.main()
     finally:
-        cli.debug(False)
+        cli.is_debugging.set(False)

@@ -39,20 +39,6 @@ def test_jacobian_equals_autodiff(law, seed, size):
     np.testing.assert_allclose(basis.jacobian(theta), expected, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_normal_terms_are_the_sums_over_jacobians(law):
-    key_nodes, key_theta, key_grad = jax.random.split(jax.random.key(1), 3)
-    basis = LAWS[law](key_nodes, NODES, GUIDE)
-    thetas = GUIDE.mean + jax.random.normal(key_theta, (20, DIM))
-    grads = jax.random.normal(key_grad, (20, DIM))
-    gram, moment = basis.normal_terms(thetas, grads)
-    jacs = jax.vmap(basis.jacobian)(thetas)
-    np.testing.assert_allclose(gram, jnp.einsum("nds,ndt->st", jacs, jacs), rtol=1e-9)
-    np.testing.assert_allclose(
-        moment, jnp.einsum("nds,nd->s", jacs, grads), rtol=1e-9, atol=1e-12
-    )
-
-
 def test_softplus_and_its_slope_are_stable():
     x = np.linspace(-700, 700, 1401)
     values, slopes = jax.vmap(jax.value_and_grad(softplus))(jnp.asarray(x))

@@ -10,9 +10,9 @@ import vhmc
 from tests.chance import LIMIT, standard_errors
 from vhmc.lab.diagnostics import quadrature
 from vhmc.numerics.bases import additive
+from vhmc.numerics.chains import find_step_size
 from vhmc.numerics.gaussian import standard_normal
 from vhmc.numerics.mass import unit_mass
-from vhmc.numerics.step_size import find_step_size
 
 BOX = quadrature.grid((-12.0, -12.0), (12.0, 12.0), 241)
 CURVATURE = jnp.array([[1.0, 0.4], [0.4, 2.0]])

@@ -226,7 +226,7 @@ def test_nothing_is_easy_before_the_first_round():
 
 def test_a_second_run_of_the_same_shape_compiles_no_moves():
     """Another model, another seed; these programs are nearly all that is compiled."""
-    programs = {"jit(_walk)", "jit(_shoot)", "jit(_draw_segment)"}
+    programs = {"jit(_walk)", "jit(_single_trajectory)", "jit(_draw_segment)"}
     compiled = set()
 
     def listen(event, seconds, **facts):

@@ -16,13 +16,11 @@ from tests.chance import LIMIT, standard_errors
 from tests.statistical.models import MODELS
 from tests.surrogates import KINDS, wrong_surrogate
 from vhmc.evaluation.target import Evaluations
+from vhmc.sampler.accept_step import States, accept
 from vhmc.sampler.acquisition import (
     DelayedAcceptance,
-    Moves,
     SingleTrajectory,
-    States,
     Tempered,
-    accept,
     assign,
     propose,
 )
@@ -140,11 +138,7 @@ def training_round(rng, surrogate, evaluate, states):
         (SingleTrajectory(), number - number // 2 - number // 8),
     )
     assigned = assign(rng, number, counts)
-    temperature = np.ones(number)
-    for acquisition, is_mine in assigned:
-        temperature[is_mine] = acquisition.temperature
-    moves = Moves(rng, surrogate, states.theta, PACE, Pace(0.5, 3), temperature)
-    proposal = propose(surrogate, states, assigned, moves)
+    proposal, _ = propose(rng, surrogate, states, assigned, PACE, Pace(0.5, 3))
     return accept(rng, states, proposal, evaluate(proposal.theta, "training"))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vhmc.sampler.drawing import draw
-from vhmc.surrogate.moves import Pace, independent, shoot, walk
+from vhmc.surrogate.moves import Pace, independent, single_trajectory, walk
 from vhmc.surrogate.network import Network, Nodes
 from vhmc.surrogate.residual import Guard, ZeroResidual
 from vhmc.surrogate.surrogate import Surrogate
@@ -63,7 +63,9 @@ def test_a_network_of_no_weight_walks_with_the_same_law(seed):
 def test_a_trajectory_is_a_reversible_rotation():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((50, DIM))
-    made = shoot(np.random.default_rng(1), surrogate(0).latent, x, Pace(0.3, 7))
+    made = single_trajectory(
+        np.random.default_rng(1), surrogate(0).latent, x, Pace(0.3, 7)
+    )
     # Energy of the normal is kept, so what the momentum loses the position gains.
     gained = 0.5 * np.sum(np.asarray(made.x) ** 2 - x**2, axis=1)
     np.testing.assert_allclose(made.kinetic_drop, gained, rtol=1e-10)

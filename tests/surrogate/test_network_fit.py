@@ -47,6 +47,18 @@ def test_the_fit_is_weighted_least_squares():
     np.testing.assert_allclose(weights, expected, rtol=1e-8)
 
 
+def test_normal_terms_are_the_sums_over_jacobians():
+    rng = np.random.default_rng(1)
+    x, grad = rng.standard_normal((2, 20, 3))
+    nodes = Nodes(rng.standard_normal((7, 3)), rng.standard_normal(7))
+    matrix, right = nodes.normal_terms(x, grad)
+    basis = Additive(jnp.asarray(nodes.directions), jnp.asarray(nodes.offsets))
+    jacobians = jax.vmap(basis.jacobian)(x)
+    expected = jnp.einsum("nds,ndt->st", jacobians, jacobians)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-9)
+    np.testing.assert_allclose(right, jnp.einsum("nds,nd->s", jacobians, grad))
+
+
 def test_sums_add_up():
     rng = np.random.default_rng(0)
     training = random_set(rng, 20, 3)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vhmc.cli import bench, demo, ledger, report, reproduce, sample
-from vhmc.cli.terminal import complain, console, debug, is_debugging
+from vhmc.cli.terminal import Debug, complain, console, is_debugging
 
 DEFECT = 1
 """Exit code of an unexpected error."""
@@ -34,12 +34,10 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.")
     ] = False,
-    show_traceback: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
+    show_traceback: Debug = False,
 ) -> None:
     """Bayesian posteriors whose gradient is expensive, from few exact gradients."""
-    debug(show_traceback)
+    is_debugging.set(show_traceback)
     if version:
         import vhmc
 
@@ -59,7 +57,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:  # a full disk or a defect: one line, not a traceback
-        if is_debugging():
+        if is_debugging.get():
             raise
         complain(f"{type(error).__name__}: {error}", "vhmc --debug shows where")
         sys.exit(DEFECT)

@@ -9,15 +9,16 @@ import typer
 from vhmc.cli.terminal import console, fail, names, numbers, say
 
 app = typer.Typer(no_args_is_help=True)
+Out = Annotated[
+    Path, typer.Option(help="Folder for the results; a run resumes from it.")
+]
 
 
 @app.command(
     "posteriors", epilog="Example: vhmc bench posteriors --problems arK --budgets 300"
 )
 def bench_posteriors(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; a run resumes from it.")
-    ] = Path("vhmc-results/bench-posteriors"),
+    out: Out = Path("vhmc-results/bench-posteriors"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Two problems, two budgets, one seed.")
     ] = False,
@@ -38,15 +39,14 @@ def bench_posteriors(
     from vhmc.lab.bench.run import QUICK, Settings, run
     from vhmc.lab.bench.write import write
 
-    given: dict[str, Any] = {
-        "problems": names(problems),
-        "budgets": numbers("--budgets", budgets, int),
-        "seeds": seeds,
-        "methods": names(methods),
-        "with_nuts": False if no_nuts else None,
-        "workers": workers,
-    }
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = _given(
+        problems=names(problems),
+        budgets=numbers("--budgets", budgets, int),
+        seeds=seeds,
+        methods=names(methods),
+        with_nuts=False if no_nuts else None,
+        workers=workers,
+    )
     if quick:
         chosen = QUICK | chosen
     if chosen.get("budgets") and Settings.main_budget not in chosen["budgets"]:
@@ -65,9 +65,7 @@ def bench_posteriors(
 
 @app.command("calibration", epilog="Example: vhmc bench calibration --seeds 3")
 def bench_calibration(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; a run resumes from it.")
-    ] = Path("vhmc-results/bench-calibration"),
+    out: Out = Path("vhmc-results/bench-calibration"),
     problems: Annotated[str | None, typer.Option(help="Names, as ring,funnel.")] = None,
     budget: Annotated[int, typer.Option(help="Evaluations of the model.")] = 1000,
     seeds: Annotated[int, typer.Option(help="Runs of each.")] = 1,
@@ -76,11 +74,9 @@ def bench_calibration(
     """How often the verdict of vhmc is wrong, on problems it was not tuned on."""
     from vhmc.lab.bench.calibration.run import Settings, run, write
 
-    given: dict[str, Any] = {"budget": budget, "seeds": seeds, "workers": workers}
-    if problems is not None:
-        given["problems"] = names(problems)
+    chosen = _given(problems=names(problems), budget=budget, seeds=seeds)
     try:
-        settings = Settings(**given)
+        settings = Settings(**chosen, workers=workers)
         out.mkdir(parents=True, exist_ok=True)
         rows = run(settings, say, out / "rows.csv")
         table, headline = write(out, settings, rows)
@@ -119,14 +115,17 @@ def bench_tall(
     from vhmc.lab.bench.tall.run import Settings, run
     from vhmc.lab.bench.tall.write import write
 
-    given: dict[str, Any] = {"limit": limit, "times": times, "rounds": rounds}
-    given |= {} if problems is None else {"problems": names(problems)}
-    given |= {} if methods is None else {"methods": names(methods)}
+    chosen = _given(problems=names(problems), methods=names(methods), limit=limit)
     try:
-        settings = Settings(**given)
+        settings = Settings(**chosen, times=times, rounds=rounds)
         rows = run(out, settings, say)
         table = write(out, settings, rows)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         fail(error)
     console.print(table)
     say(f"Figure, rows and settings are in {out}")
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Settings that were chosen; the others keep their defaults."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 
 from vhmc.cli.sample import FAILED, finish
-from vhmc.cli.terminal import fail, say
+from vhmc.cli.terminal import Budget, Seed, fail, say
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
         "vhmc-demo"
     ),
-    budget: Annotated[int, typer.Option(help="Maximum number of evaluations.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    budget: Budget = 1000,
+    seed: Seed = 0,
 ) -> None:
     """Sample the death rates of twenty cities, and write a report.
 

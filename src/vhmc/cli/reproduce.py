@@ -138,10 +138,8 @@ def _reproduce(
     run = importlib.import_module(f"{package}.run")
     write = importlib.import_module(f"{package}.write").write
     chosen = {key: value for key, value in given.items() if value is not None}
-    if quick:
-        chosen = run.QUICK | chosen
-    if full:
-        chosen = getattr(run, "FULL", {}) | chosen
+    if quick or full:
+        chosen = getattr(run, "QUICK" if quick else "FULL", {}) | chosen
     folder = out or Path("vhmc-results") / (f"{name}-quick" if quick else name)
     if folder.exists() and not folder.is_dir():
         fail(f"{folder} is a file: --out names a folder")
@@ -175,13 +173,9 @@ def _tell(story: Any) -> None:
         table.add_row(*row.values())
     if len(story.table) <= MOST_ROWS:
         console.print(table)
-    for panel in story.panels:
-        for claim in panel.claims:
-            console.print(
-                f"[{colours[claim.status]}]{claim.status}[/]:",
-                escape(f"{claim.sentence} {claim.numbers}"),
-                soft_wrap=True,
-                highlight=False,
-            )
+    for claim in (claim for panel in story.panels for claim in panel.claims):
+        status = f"[{colours[claim.status]}]{claim.status}[/]:"
+        words = escape(f"{claim.sentence} {claim.numbers}")
+        console.print(status, words, soft_wrap=True, highlight=False)
     if story.is_quick:
         say("This was the quick version: too small to judge the claims by.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vhmc.cli.terminal import console, debug, fail, say
+from vhmc.cli.terminal import Budget, Debug, Seed, console, fail, is_debugging, say
 
 LEDGER, RUN, REPORT = "ledger.vhmc", "run.npz", "report.html"
 FAILED, BAD, INTERRUPTED = 1, 3, 130
@@ -26,13 +26,13 @@ def sample(
     data: Annotated[
         Path | None, typer.Option(help="JSON file with the data of a Stan program.")
     ] = None,
-    budget: Annotated[int, typer.Option(help="Maximum number of evaluations.")] = 1000,
+    budget: Budget = 1000,
     draws: Annotated[int, typer.Option(help="Draws per chain.")] = 1000,
     chains: Annotated[int, typer.Option(help="Number of chains on the surrogate.")] = 8,
     correction: Annotated[
         str, typer.Option(help="auto, none, importance or exact.")
     ] = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
         "vhmc-run"
     ),
@@ -40,9 +40,7 @@ def sample(
         bool, typer.Option("--resume", help="Continue the run in that folder.")
     ] = False,
     progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
-    show_traceback: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
+    show_traceback: Debug = False,
 ) -> None:
     """Sample the posterior of a model in a file.
 
@@ -61,7 +59,7 @@ def sample(
     failed, 130 interrupted (partial results are written).
     """  # noqa: D301
     if show_traceback:
-        debug(True)
+        is_debugging.set(True)
     from vhmc.evaluation.evaluator import Interrupted, RunFailure
     from vhmc.evaluation.ledger import LedgerError
     from vhmc.sampler import sample as default

@@ -1,13 +1,17 @@
 """Print lines and errors, and parse lists in options, for all commands."""
 
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 console = Console()
-_is_debugging = ContextVar("is_debugging", default=False)
+is_debugging = ContextVar("is_debugging", default=False)
+"""Whether errors show their tracebacks."""
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Budget = Annotated[int, typer.Option(help="Maximum number of evaluations.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 
 
 def say(line: str) -> None:
@@ -20,7 +24,7 @@ def fail(error: Any, code: int = 2) -> NoReturn:
 
     With --debug an exception is raised with its traceback instead.
     """
-    if is_debugging() and isinstance(error, BaseException):
+    if is_debugging.get() and isinstance(error, BaseException):
         raise error
     complain(error)
     raise typer.Exit(code)
@@ -39,16 +43,6 @@ def complain(error: Any, hint: str = "") -> None:
     Console(stderr=True).print(
         f"vhmc: {text}", style="red", soft_wrap=True, markup=False, highlight=False
     )
-
-
-def debug(is_on: bool) -> None:
-    """Turn tracebacks on or off."""
-    _is_debugging.set(is_on)
-
-
-def is_debugging() -> bool:
-    """Whether tracebacks are on."""
-    return _is_debugging.get()
 
 
 def names(text: str | None) -> tuple[str, ...] | None:

@@ -65,7 +65,7 @@ FEWEST = 4
 
 
 class Evaluator:
-    """The only way from a run to its model: it counts, logs and replays evaluations.
+    """The way of the default sampler to its model: counts, logs, replays evaluations.
 
     The budget is counted in evaluations, the rest in points: a point is one evaluation
     unless its gradient is made of differences.

@@ -7,6 +7,7 @@ can read it: nothing is pickled.
 import contextlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,7 +124,7 @@ class LedgerFile:
                 )
 
     def append(self, entry: Round) -> None:
-        """Write a round down; when this returns it survives whatever comes."""
+        """Write a round; once this returns, it survives a crash."""
         with self._transaction():
             (number,) = self._run(
                 "INSERT INTO rounds (kind, phase, calls, began, seconds) "
@@ -202,13 +203,12 @@ class LedgerFile:
 
     def _opened(self, is_read_only: bool) -> sqlite3.Connection:
         mode = "ro" if is_read_only else "rwc"
-        base = sqlite3.connect(
+        return sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=PATIENCE,
             isolation_level=None,
         )
-        return base
 
     def _check(self, is_read_only: bool) -> None:
         ((num_tables,),) = self._run("SELECT count(*) FROM sqlite_schema")
@@ -236,8 +236,19 @@ class LedgerFile:
         assert self._base is not None
         self._base.executemany(statement, rows)
 
-    def _transaction(self) -> "_Transaction":
-        return _Transaction(self)
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing; what fails, such as a full disk, is said in words."""
+        self._run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._run("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._run("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise LedgerError(self._sentence(error)) from error
+            raise
 
     def _sentence(self, error: sqlite3.Error) -> str:
         text = str(error)
@@ -252,25 +263,6 @@ class LedgerFile:
         if "unable to open" in text or "readonly" in text:
             return f"{self.path} cannot be written: is the folder there, and yours?"
         return f"{self.path} cannot serve as a ledger: {text}"
-
-
-class _Transaction:
-    """All or nothing; what fails, such as a full disk, is said in words."""
-
-    def __init__(self, file: LedgerFile):
-        self._file = file
-
-    def __enter__(self) -> None:
-        self._file._run("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            self._file._run("ROLLBACK" if error else "COMMIT")
-        except sqlite3.Error as failure:
-            if not error:
-                error = failure
-        if isinstance(error, sqlite3.Error):
-            raise LedgerError(self._file._sentence(error)) from error
 
 
 def _bytes(row: np.ndarray) -> bytes:

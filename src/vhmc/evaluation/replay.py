@@ -1,4 +1,4 @@
-"""Replay a run from its ledger: nothing on file is evaluated twice.
+"""Answer evaluations from the ledger until its end, then record new ones.
 
 A run is determined by its seed and the model's answers. So no other state is kept: the
 same code runs again, and the ledger answers until its end is reached.

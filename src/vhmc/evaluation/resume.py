@@ -1,4 +1,4 @@
-"""Resume a run from its ledger: refuse the wrong file before anything is evaluated."""
+"""Open a ledger to resume from, and refuse one of another model or other settings."""
 
 import contextlib
 import time
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from vhmc.evaluation.evaluator import RunFailure
-from vhmc.evaluation.guard import NO_DENSITY
 from vhmc.evaluation.ledger import LedgerError, LedgerFile, Round
 from vhmc.evaluation.replay import ASIDE, Replay
 from vhmc.evaluation.space import in_words
 from vhmc.evaluation.target import Evaluations, Target
+from vhmc.evaluation.user_code import NO_DENSITY
 
 CLOSE = 1e-6
 """Relative difference at which two answers of a model are still the same."""

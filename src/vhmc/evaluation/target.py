@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from vhmc._types import Potential
-from vhmc.evaluation.guard import NO_DENSITY, Guarded, complaint, is_usable
 from vhmc.evaluation.space import Space, in_words
+from vhmc.evaluation.user_code import NO_DENSITY, Guarded, complaint, is_usable
 
 
 class Evaluations(NamedTuple):

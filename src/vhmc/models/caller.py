@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from vhmc._arguments import positive, shown
-from vhmc.evaluation.guard import Guarded
 from vhmc.evaluation.target import Answers
+from vhmc.evaluation.user_code import Guarded
 
 
 class Checked:
@@ -35,7 +35,8 @@ class Checked:
                 raise ValueError(
                     "the model must return the log density and its gradient"
                 ) from error
-        value, grad = np.asarray(value, dtype=float), np.asarray(grad, dtype=float)
+        # The gradient is copied: PyTensor's functions, for one, reuse its memory.
+        value, grad = np.asarray(value, dtype=float), np.array(grad, dtype=float)
         leading = point.shape[:-1]
         if value.size != np.prod(leading):
             expected = f"{leading[0]} numbers" if leading else "one number"

@@ -67,31 +67,19 @@ def from_callable(
         parallel=parallel,
         timeout=timeout,
     )
-    transform = _Transform(parameters) if constraints else None
+    ask: Callable[[np.ndarray], Answers] = caller
+    if constraints:
+        ask = _unconstrained(caller, parameters, with_grad=differences is None)
     if differences is None:
         if step is not None:
             raise ValueError("step is for differences, and none were asked for")
-
-        def ask(thetas: np.ndarray) -> Answers:
-            if transform is None:
-                return caller(thetas)
-            answers = caller(transform.points(thetas))
-            return transform.unconstrained_answers(thetas, answers)
-
         return HostTarget(
             ask, parameters, "a Python function", is_serial=caller.is_serial
         )
     rule = checked_differences(differences, step)
 
-    def values(thetas: np.ndarray) -> Answers:
-        if transform is None:
-            return caller(thetas)
-        answers = caller(transform.points(thetas))
-        value = answers.value + transform.log_jacobians(thetas)
-        return answers._replace(value=value)
-
     return HostTarget(
-        lambda thetas: rule.answers(values, thetas),
+        lambda thetas: rule.answers(ask, thetas),
         parameters,
         f"a Python function, gradients by {differences} differences",
         price=rule.price(parameters.dim),
@@ -148,25 +136,27 @@ def _vector(init: ArrayLike) -> np.ndarray:
         raise ValueError(message) from error
 
 
-class _Transform:
-    """Densities in the user's space as densities of the unconstrained vector."""
+def _unconstrained(
+    caller: Caller, parameters: Parameters, with_grad: bool
+) -> Callable[[np.ndarray], Answers]:
+    """A function of the user's space as one of the unconstrained vector.
 
-    def __init__(self, parameters: Parameters):
-        def log_jacobian(theta: Vector) -> jax.Array:
-            return parameters.unflatten(theta)[1]
+    The log-Jacobians are added, and the gradients pulled back if there are any.
+    """
 
-        def pull(theta: Vector, grad: Float[Array, " n"]) -> Vector:
-            (pulled,) = jax.vjp(parameters.flat_values, theta)[1](grad)
-            return pulled + jax.grad(log_jacobian)(theta)
+    def log_jacobian(theta: Vector) -> jax.Array:
+        return parameters.unflatten(theta)[1]
 
-        self.points = batched(parameters.flat_values)
-        self.log_jacobians = batched(log_jacobian)
-        self._pull = batched(pull)
+    def pull(theta: Vector, grad: Float[Array, " n"]) -> Vector:
+        (pulled,) = jax.vjp(parameters.flat_values, theta)[1](grad)
+        return pulled + jax.grad(log_jacobian)(theta)
 
-    def unconstrained_answers(self, thetas: np.ndarray, answers: Answers) -> Answers:
-        """Add the log-Jacobians, and pull the gradients back."""
-        return Answers(
-            answers.value + self.log_jacobians(thetas),
-            self._pull(thetas, answers.grad),
-            answers.reason,
-        )
+    points, log_jacobians = batched(parameters.flat_values), batched(log_jacobian)
+    pulled = batched(pull)
+
+    def ask(thetas: np.ndarray) -> Answers:
+        value, grad, reason = caller(points(thetas))
+        grad = pulled(thetas, grad) if with_grad else grad
+        return Answers(value + log_jacobians(thetas), grad, reason)
+
+    return ask

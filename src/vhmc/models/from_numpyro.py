@@ -37,14 +37,9 @@ class NumPyroSpace(Space):
     def __init__(self, model: Callable[..., Any], args: tuple, kwargs: dict[str, Any]):
         self._model, self._args, self._kwargs = model, args, kwargs
         sites = _traced_sites(model, args, kwargs)
-        latent = {
-            name: site
-            for name, site in sites.items()
-            if site["type"] == "sample" and not site["is_observed"]
-        }
-        discrete = [
-            name for name, site in latent.items() if site["fn"].support.is_discrete
-        ]
+        sampled = {n: site for n, site in sites.items() if site["type"] == "sample"}
+        latent = {n: site for n, site in sampled.items() if not site["is_observed"]}
+        discrete = [n for n, site in latent.items() if site["fn"].support.is_discrete]
         if discrete:
             raise ValueError(
                 f"sites {', '.join(discrete)} are discrete: sum them out of the model"
@@ -53,9 +48,7 @@ class NumPyroSpace(Space):
             raise ValueError("the model has no parameters: no sample site without obs")
         self.names = list(latent)
         self.shapes = {name: site["shape"] for name, site in latent.items()}
-        self._observed = any(
-            site["type"] == "sample" and site["is_observed"] for site in sites.values()
-        )
+        self._has_data = len(latent) < len(sampled)
         # A list, as JAX sorts the names of a dict: this keeps the model's order.
         zeros = [jnp.zeros(site["unconstrained_shape"]) for site in latent.values()]
         vector, unravel = ravel_pytree(zeros)
@@ -69,12 +62,10 @@ class NumPyroSpace(Space):
         """Minus the log joint density, Jacobians included."""
         from numpyro.infer.util import potential_energy
 
-        return potential_energy(
-            self._model, self._args, self._kwargs, self._unravel(theta)
-        )
+        model = self._model, self._args, self._kwargs
+        return potential_energy(*model, self._unravel(theta))
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Sample sites in their supports."""
         values = self.map_rows(self._replays[False], thetas)
         return {name: values[name] for name in self.names}
 
@@ -84,10 +75,9 @@ class NumPyroSpace(Space):
         return {name: values[name] for name in self.names} | values
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Pointwise log likelihoods of the observed sites."""
         from numpyro.infer import log_likelihood
 
-        if not self._observed:
+        if not self._has_data:
             return {}
 
         def terms(rows: np.ndarray) -> dict[str, jax.Array]:
@@ -102,13 +92,8 @@ class NumPyroSpace(Space):
         from numpyro.infer.util import constrain_fn
 
         def replay(return_deterministic: bool, theta: Vector) -> dict[str, jax.Array]:
-            return constrain_fn(
-                self._model,
-                self._args,
-                self._kwargs,
-                self._unravel(theta),
-                return_deterministic=return_deterministic,
-            )
+            model = self._model, self._args, self._kwargs
+            return constrain_fn(*model, self._unravel(theta), return_deterministic)
 
         return [batched(functools.partial(replay, flag)) for flag in (False, True)]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from vhmc._imports import load_extra
 from vhmc._types import Scalar, Vector
-from vhmc.evaluation.guard import Guarded
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Target
+from vhmc.evaluation.user_code import Guarded
 from vhmc.models.caller import Caller
 from vhmc.models.host import HostTarget
 from vhmc.models.traced import TracedTarget
@@ -45,20 +45,9 @@ def from_pymc(
         return TracedTarget(energy, space)
     function = model.logp_dlogp_function(ravel_inputs=True)
     function.set_extra_values({})
-    caller = Caller(_Flat(function), parallel=parallel, timeout=timeout)
+    caller = Caller(function, parallel=parallel, timeout=timeout)
     route = f"compiled by PyTensor, as JAX cannot trace it ({obstacle})"
     return HostTarget(caller, space, route, is_serial=caller.is_serial)
-
-
-class _Flat:
-    """PyTensor's function with its gradient copied: PyTensor reuses its memory."""
-
-    def __init__(self, function: Callable[[np.ndarray], tuple[Any, Any]]):
-        self._function = function
-
-    def __call__(self, theta: np.ndarray) -> tuple[Any, np.ndarray]:
-        value, grad = self._function(theta)
-        return value, np.array(grad)
 
 
 def _traced_energy(model: Any, space: "PyMCSpace") -> Callable[[Vector], Scalar]:
@@ -86,10 +75,8 @@ class PyMCSpace(Space):
         self.start = np.concatenate([start.ravel() for start in starts]).astype(float)
         self.names = [variable.name for variable in model.free_RVs]
         self._forward: dict[tuple[str, ...], Callable[..., Any]] = {}
-        variables = {
-            variable.name: variable for variable in model.unobserved_value_vars
-        }
-        derived = [variable.name for variable in model.deterministics]
+        variables = {var.name: var for var in model.unobserved_value_vars}
+        derived = [var.name for var in model.deterministics]
         self._variables = {name: variables[name] for name in [*self.names, *derived]}
         first = self._values(self.start[None], self.names)
         self.shapes = {name: value.shape[1:] for name, value in first.items()}
@@ -97,10 +84,9 @@ class PyMCSpace(Space):
             name: [dim or f"{name}_dim_{i}" for i, dim in enumerate(dims)]
             for name, dims in model.named_vars_to_dims.items()
         }
+        coords = model.coords.items()
         self.coords = {
-            name: list(values)
-            for name, values in model.coords.items()
-            if values is not None
+            name: list(labels) for name, labels in coords if labels is not None
         }
 
     def split(self, theta: Any) -> list[Any]:
@@ -113,7 +99,6 @@ class PyMCSpace(Space):
         return parts
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Unobserved random variables in their supports."""
         return self._values(thetas, self.names)
 
     def expand(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
@@ -121,63 +106,51 @@ class PyMCSpace(Space):
         return self._values(thetas, list(self._variables))
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Pointwise log likelihoods of the observed random variables."""
         observed = self._model.observed_RVs
         if not observed:
             return {}
         names = [variable.name for variable in observed]
-
-        def terms() -> list[Any]:
-            return self._model.logp(vars=observed, sum=False)
-
-        return self._run(("log likelihood",), names, terms, thetas)
+        return self._run(
+            names, lambda: self._model.logp(vars=observed, sum=False), thetas
+        )
 
     def _values(self, thetas: np.ndarray, names: list[str]) -> dict[str, np.ndarray]:
-        def variables() -> list[Any]:
-            return [self._variables[name] for name in names]
-
-        return self._run(("values", *names), names, variables, thetas)
+        return self._run(names, lambda: [self._variables[n] for n in names], thetas)
 
     def _run(
-        self,
-        key: tuple[str, ...],
-        names: list[str],
-        outputs: Callable[[], list[Any]],
-        thetas: np.ndarray,
+        self, names: list[str], outputs: Callable[[], list[Any]], thetas: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """PyTensor's variables by name; compiled once per key."""
+        """PyTensor's variables by name, compiled when they are first asked for."""
+        key = tuple(names)
         if key not in self._forward:
-            self._forward[key] = _forward(self._model, outputs(), self)
+            self._forward[key] = self._compiled(outputs())
         forward = self._forward[key]
         return self.map_rows(
             lambda rows: dict(zip(names, forward(rows), strict=True)), thetas
         )
 
+    def _compiled(self, outputs: list[Any]) -> Callable[[np.ndarray], list[np.ndarray]]:
+        """Function of rows of vectors, by JAX if it can trace it, else by PyTensor."""
+        batch, obstacle = Guarded(self._traced)(outputs)
+        if not obstacle:
+            return batch
+        function = self._model.compile_fn(
+            inputs=self._model.value_vars,
+            outs=outputs,
+            on_unused_input="ignore",
+            point_fn=False,
+        )
 
-def _forward(
-    model: Any, outputs: list[Any], space: PyMCSpace
-) -> Callable[[np.ndarray], list[np.ndarray]]:
-    """Function of rows of vectors, by JAX if it can trace it, else by PyTensor."""
-    batch, obstacle = Guarded(_traced_forward)(model, outputs, space)
-    if not obstacle:
+        def row_by_row(thetas: np.ndarray) -> list[np.ndarray]:
+            rows = [function(*self.split(theta)) for theta in thetas]
+            return [np.stack(values) for values in zip(*rows, strict=True)]
+
+        return row_by_row
+
+    def _traced(self, outputs: list[Any]) -> Callable[[np.ndarray], list[np.ndarray]]:
+        from pymc.sampling.jax import get_jaxified_graph
+
+        graph = get_jaxified_graph(inputs=self._model.value_vars, outputs=outputs)
+        batch = jax.jit(jax.vmap(lambda theta: graph(*self.split(theta))))
+        jax.eval_shape(batch, jnp.asarray(self.start)[None])
         return batch
-    function = model.compile_fn(
-        inputs=model.value_vars, outs=outputs, on_unused_input="ignore", point_fn=False
-    )
-
-    def row_by_row(thetas: np.ndarray) -> list[np.ndarray]:
-        rows = [function(*space.split(theta)) for theta in thetas]
-        return [np.stack(values) for values in zip(*rows, strict=True)]
-
-    return row_by_row
-
-
-def _traced_forward(
-    model: Any, outputs: list[Any], space: PyMCSpace
-) -> Callable[[np.ndarray], list[np.ndarray]]:
-    from pymc.sampling.jax import get_jaxified_graph
-
-    graph = get_jaxified_graph(inputs=model.value_vars, outputs=outputs)
-    batch = jax.jit(jax.vmap(lambda theta: graph(*space.split(theta))))
-    jax.eval_shape(batch, jnp.asarray(space.start)[None])
-    return batch

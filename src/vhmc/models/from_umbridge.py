@@ -74,9 +74,20 @@ def from_umbridge(
         init = np.broadcast_to(np.asarray(prior[0], dtype=float), (dim,))
     log_prior = _density(prior, dim, "prior")
     log_noise = _density(noise, num_outputs, "noise")
-    model = _Posterior(server, log_prior, log_noise, with_grad=differences is None)
+
+    def log_posterior(point: np.ndarray) -> Any:
+        log_likelihood, sensitivity = log_noise(server.evaluate(point))
+        value, grad = log_prior(point)
+        value = float(value) + float(log_likelihood)
+        if differences is not None:
+            return value
+        grad = np.asarray(grad)
+        if np.isfinite(value):
+            grad = grad + server.gradient(point, np.asarray(sensitivity))
+        return value, grad
+
     target = from_callable(
-        model,
+        log_posterior,
         dim,
         init,
         names=names,
@@ -95,14 +106,16 @@ class Server:
     def __init__(
         self, url: str, name: str, config: dict[str, Any], timeout: float | None
     ):
-        self._url, self._name, self._config = url, name, config
+        self._name, self._config, self._timeout = name, config, timeout
         self._address = urllib.parse.urlsplit(url)
         self._path = self._address.path.rstrip("/")
         if self._address.scheme not in ("http", "https"):
             raise ValueError(f"url must begin with http:// or https://, got {url!r}")
-        self._timeout = timeout
         self._local = threading.local()
-        info = self._first_answer()
+        try:
+            info = self._request("Info")
+        except (http.client.HTTPException, OSError, RuntimeError) as error:
+            raise ValueError(f"no UM-Bridge server answers at {url}") from error
         if info.get("protocolVersion") != PROTOCOL:
             raise ValueError(
                 f"{url} speaks version {info.get('protocolVersion')} of the UM-Bridge "
@@ -117,12 +130,6 @@ class Server:
         self.has_gradient = bool(support.get("Gradient", False))
         self.input_sizes = self.ask("InputSizes", config=config)["inputSizes"]
         self.output_sizes = self.ask("OutputSizes", config=config)["outputSizes"]
-
-    def _first_answer(self) -> dict[str, Any]:
-        try:
-            return self._request("Info")
-        except (http.client.HTTPException, OSError, RuntimeError) as error:
-            raise ValueError(f"no UM-Bridge server answers at {self._url}") from error
 
     def evaluate(self, point: np.ndarray) -> np.ndarray:
         """All outputs as one vector."""
@@ -198,30 +205,6 @@ class Server:
     def _inputs(self, point: np.ndarray) -> list[list[float]]:
         ends = np.cumsum(self.input_sizes)[:-1]
         return [part.tolist() for part in np.split(point, ends)]
-
-
-class _Posterior:
-    """Log prior plus log density of the data given the output, and the gradient."""
-
-    def __init__(
-        self,
-        server: Server,
-        prior: ValueAndGrad,
-        noise: ValueAndGrad,
-        with_grad: bool,
-    ):
-        self._server, self._with_grad = server, with_grad
-        self._prior, self._noise = prior, noise
-
-    def __call__(self, point: np.ndarray) -> Any:
-        output = self._server.evaluate(point)
-        log_noise, sensitivity = self._noise(output)
-        log_prior, grad = self._prior(point)
-        value = float(log_prior) + float(log_noise)
-        if not self._with_grad or not np.isfinite(value):
-            return value if not self._with_grad else (value, np.asarray(grad))
-        pulled = self._server.gradient(point, np.asarray(sensitivity))
-        return value, np.asarray(grad) + pulled
 
 
 def _density(density: Density | None, size: int, name: str) -> ValueAndGrad:

@@ -59,7 +59,6 @@ class HostTarget(Target):
 
     @property
     def hessian_price(self) -> int:
-        """Two points per dimension."""
         return 2 * self.dim
 
     @functools.cached_property

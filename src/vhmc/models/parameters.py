@@ -57,7 +57,9 @@ class Parameters(Space):
         parts = zip(self._constraints, self._unravel(theta), strict=True)
         log_jacobians = [constraint.log_jacobian(part) for constraint, part in parts]
         values = self._constrained_leaves(theta)
-        return self._rebuild(values), jnp.sum(jnp.stack(log_jacobians))
+        leaves = [values[self._order.index(i)] for i in range(len(values))]
+        tree = jax.tree_util.tree_unflatten(self._tree, leaves)
+        return tree, jnp.sum(jnp.stack(log_jacobians))
 
     def flatten(self, init: Any) -> np.ndarray:
         """Unconstrained vector of values in the user's space, which are checked."""
@@ -78,7 +80,6 @@ class Parameters(Space):
         return jnp.concatenate([jnp.ravel(v) for v in self._constrained_leaves(theta)])
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Parameters in the user's space, by name."""
         return self.map_rows(self._constrain_rows, thetas)
 
     @functools.cached_property
@@ -94,10 +95,6 @@ class Parameters(Space):
     def _constrained_leaves(self, theta: Vector) -> list[jax.Array]:
         parts = zip(self._constraints, self._unravel(theta), strict=True)
         return [constraint.constrain(part) for constraint, part in parts]
-
-    def _rebuild(self, values: list[jax.Array]) -> Any:
-        leaves = [values[self._order.index(i)] for i in range(len(values))]
-        return jax.tree_util.tree_unflatten(self._tree, leaves)
 
     def _check_names(self, constraints: Mapping[str, AbstractConstraint]) -> None:
         if not isinstance(constraints, Mapping):
@@ -128,16 +125,13 @@ class Parameters(Space):
             raise ValueError(message) from error
 
     def _to_unconstrained(self, values: list[jax.Array]) -> list[jax.Array]:
-        unconstrained = []
-        for name, constraint, value in zip(
-            self.names, self._constraints, values, strict=True
-        ):
+        triples = list(zip(self.names, self._constraints, values, strict=True))
+        for name, constraint, value in triples:
             if not constraint.contains(value):
                 raise ValueError(
                     f"start of {name} must be {constraint.description}, got {value}"
                 )
-            unconstrained.append(constraint.unconstrain(value))
-        return unconstrained
+        return [constraint.unconstrain(value) for _, constraint, value in triples]
 
 
 def _is_list(node: Any) -> bool:

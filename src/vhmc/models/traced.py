@@ -54,7 +54,6 @@ class TracedTarget(Target):
 
     @property
     def hessian_price(self) -> int:
-        """One evaluation per dimension."""
         return self.dim
 
     @property

@@ -1,1 +1,1 @@
-"""The numerical parts: nodes, fits, potentials, dynamics, transforms."""
+"""HMC, random features, constraints, importance weights, effective sample sizes."""

@@ -37,10 +37,6 @@ class AbstractBasis(eqx.Module):
     def jacobian(self, theta: Vector) -> Float[Array, "d s"]:
         r"""Node gradients as columns: the paper's $A(\theta)$."""
 
-    @abc.abstractmethod
-    def normal_terms(self, thetas: Points, grads: Points) -> tuple[Square, Features]:
-        r"""Sums $\sum_n A_n^\top A_n$ and $\sum_n A_n^\top g_n$ over a batch."""
-
 
 @jax.custom_jvp
 def softplus(x: Array) -> Array:
@@ -64,30 +60,14 @@ class Additive(AbstractBasis):
 
     @property
     def num_features(self) -> int:
-        """The paper's $s$."""
         return self.offsets.shape[0]
 
     def features(self, theta: Vector) -> Features:
-        """Node outputs."""
         return self.activation(self.directions @ theta + self.offsets)
 
     def jacobian(self, theta: Vector) -> Float[Array, "d s"]:
         r"""Columns $\sigma'(w_i \cdot \theta + b_i) w_i$."""
         return self.directions.T * self._slopes(theta[None, :])
-
-    def normal_terms(self, thetas: Points, grads: Points) -> tuple[Square, Features]:
-        r"""Normal equations in Hadamard form, $O(n s^2 + n d s)$.
-
-        With $S_{ni} = \sigma'(w_i \cdot \theta_n + b_i)$,
-
-        $$G = (S^\top S) \circ (W W^\top), \quad
-          h_i = \sum_n S_{ni} \, (w_i \cdot g_n),$$
-
-        a factor $d$ below the sum of outer products of the Jacobians.
-        """
-        slopes = self._slopes(thetas)
-        gram = (slopes.T @ slopes) * (self.directions @ self.directions.T)
-        return gram, jnp.sum(slopes * (grads @ self.directions.T), axis=0)
 
     def _slopes(self, thetas: Points) -> Float[Array, "n s"]:
         inputs = thetas @ self.directions.T + self.offsets[None, :]
@@ -107,23 +87,15 @@ class Radial(AbstractBasis):
 
     @property
     def num_features(self) -> int:
-        """The paper's $s$."""
         return self.centers.shape[0]
 
     def features(self, theta: Vector) -> Features:
-        """Node outputs."""
         scaled = (theta[None, :] - self.centers) @ self.whiten.T
         return jnp.exp(-0.5 * jnp.sum(scaled**2, axis=1))
 
     def jacobian(self, theta: Vector) -> Float[Array, "d s"]:
-        """Node gradients as columns."""
         scaled = (theta[None, :] - self.centers) @ self.whiten.T
         return -(scaled @ self.whiten).T * self.features(theta)[None, :]
-
-    def normal_terms(self, thetas: Points, grads: Points) -> tuple[Square, Features]:
-        """Normal equations from the stacked Jacobians, $O(n d s^2)$."""
-        stacked = jax.vmap(self.jacobian)(thetas).reshape(-1, self.num_features)
-        return stacked.T @ stacked, stacked.T @ grads.ravel()
 
     def gram(self) -> Square:
         """Kernel matrix of the centres."""

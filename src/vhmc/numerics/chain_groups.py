@@ -1,4 +1,4 @@
-"""Chains in groups that run beside each other, a core each.
+"""Run chains in groups in parallel, one core each.
 
 XLA keeps products as small as those of a few chains on one core. Two programs of half
 the chains take 0.45 to 0.8 of the time on two cores, and no more than one on one core;
@@ -16,7 +16,7 @@ import numpy as np
 from vhmc._types import PRNGKey
 
 GROUPS = 2
-"""Whatever the machine has: a seed should mean the same chains everywhere."""
+"""Number of groups, the same on every machine: a seed gives the same chains."""
 
 
 def side_by_side(

@@ -46,19 +46,15 @@ class Real(AbstractConstraint):
     description = "finite"
 
     def contains(self, value: Array) -> Array:
-        """Whether all entries are finite."""
         return jnp.all(jnp.isfinite(value))
 
     def constrain(self, unconstrained: Array) -> Array:
-        """Identity."""
         return unconstrained
 
     def unconstrain(self, value: Array) -> Array:
-        """Identity."""
         return value
 
     def log_jacobian(self, unconstrained: Array) -> Scalar:
-        """Zero: the map is the identity."""
         return jnp.zeros(())
 
 
@@ -72,11 +68,9 @@ class Positive(AbstractConstraint):
         return jnp.all((value > 0) & jnp.isfinite(value))
 
     def constrain(self, unconstrained: Array) -> Array:
-        """Exponential."""
         return jnp.exp(unconstrained)
 
     def unconstrain(self, value: Array) -> Array:
-        """Logarithm."""
         return jnp.log(value)
 
     def log_jacobian(self, unconstrained: Array) -> Scalar:
@@ -103,11 +97,9 @@ class Interval(AbstractConstraint):
 
     @property
     def description(self) -> str:
-        """The support in words."""
         return f"strictly between {self.lower:g} and {self.upper:g}"
 
     def contains(self, value: Array) -> Array:
-        """Whether all entries are strictly inside."""
         return jnp.all((value > self.lower) & (value < self.upper))
 
     def constrain(self, unconstrained: Array) -> Array:

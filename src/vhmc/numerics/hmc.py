@@ -54,7 +54,7 @@ class HMC(eqx.Module):
     mass: mass matrix $M$ of the momentum.
     step_size: leapfrog step $\epsilon$.
     num_steps: leapfrog steps $L$ in one trajectory, at most.
-    jitter: share of $L$ that is random. The number of steps is uniform on
+    jitter: fraction of $L$ that is random. The number of steps is uniform on
         $\lceil (1 - j) L \rceil, \dots, L$, which keeps trajectories from locking on to
         a period of the dynamics; 0 is Algorithm 1 as printed, 1 draws from 1 to L.
     temperature: $T$ of the target $e^{-U / T}$, one for all chains or one a chain. The

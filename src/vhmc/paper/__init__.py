@@ -14,11 +14,10 @@ from vhmc.numerics.chains import run_chains
 from vhmc.numerics.gaussian import Gaussian, gaussian, standard_normal
 from vhmc.numerics.hmc import HMC
 from vhmc.numerics.mass import Mass, mass_from_covariance, unit_mass
+from vhmc.paper.algorithm2 import VHMC, Ramp
 from vhmc.paper.laplace_guide import laplace
 from vhmc.paper.potentials import Blend, Surrogate
 from vhmc.paper.sample import sample_paper
-from vhmc.paper.schedule import Ramp
-from vhmc.paper.vhmc import VHMC
 
 __all__ = [
     "HMC",

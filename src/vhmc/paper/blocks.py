@@ -20,9 +20,8 @@ from vhmc.evaluation.target import Target
 from vhmc.numerics.bases import Additive, softplus
 from vhmc.numerics.gaussian import Gaussian
 from vhmc.numerics.hmc import HMC
+from vhmc.paper.algorithm2 import RIDGE_SHARE, VHMC, Schedule
 from vhmc.paper.potentials import Blend, Surrogate
-from vhmc.paper.schedule import Schedule
-from vhmc.paper.vhmc import RIDGE_SHARE, VHMC
 from vhmc.surrogate.network import Nodes
 from vhmc.surrogate.network_fit import solve_with
 
@@ -33,12 +32,12 @@ BATCH = 64
 
 
 class BlockTrained(NamedTuple):
-    """The surrogate, where its chain stands, and all that was paid for.
+    """The surrogate, the state of its chain, and every evaluation.
 
     surrogate: nodes and weights.
     states, times: of the chain after every proposal, and seconds since the start.
     theta, grad: accepted states and the true gradients there.
-    acceptance: share of the proposals that were accepted.
+    acceptance: fraction of the proposals that were accepted.
     seconds: by part: moving, evaluating, solving.
     """
 
@@ -150,7 +149,7 @@ def _move(
     theta: Vector,
     num_done: jax.Array,
 ):
-    """A chunk of proposals on $V_t$, whose share of the surrogate grows on the way."""
+    """A chunk of proposals on $V_t$, in which the surrogate's weight grows."""
 
     def propose(theta, count):
         potential = Blend(surrogate, guide, schedule(count + 1.0))

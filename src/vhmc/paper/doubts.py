@@ -6,8 +6,8 @@ import numpy as np
 from vhmc.numerics.chains import Chains
 from vhmc.numerics.effective_size import split_rhat
 from vhmc.numerics.hmc import energies_and_grads
+from vhmc.paper.algorithm2 import VHMC
 from vhmc.paper.training import Trained
-from vhmc.paper.vhmc import VHMC
 
 RHAT_LIMIT = 1.1
 LEAST_DRAWS = 100

@@ -80,14 +80,14 @@ def _search(target: Target, start: np.ndarray, max_evaluations: int) -> _Found:
 def _descend(target: Target, start: _Found, max_evaluations: int) -> _Found:
     """One run of L-BFGS.
 
-    It ends where the energy falls by a tiny share of what it has fallen since its
+    It ends where the energy falls by a tiny fraction of its fall since the
     start: after a long fall that is still much, and another run goes on.
     """
     highest = start.energy
 
     def objective(theta):
         nonlocal highest
-        if np.array_equal(theta, start.theta):  # already paid for
+        if np.array_equal(theta, start.theta):  # already evaluated
             return 0.0, start.grad
         answer = target.evaluate(theta[None])
         energy, grad = float(answer.energy[0]), answer.grad[0]
@@ -98,8 +98,8 @@ def _descend(target: Target, start: _Found, max_evaluations: int) -> _Found:
         # where a huge number would shrink it to nothing.
         return highest - start.energy + 1.0, np.zeros_like(theta)
 
-    # Energies are in nats, whatever the units of theta, and their constant is nobody's
-    # business: so the search ends by the fall of the energy since the start alone.
+    # Energies are in nats for any units of theta, and only their differences matter:
+    # so the search ends by the fall of the energy since the start alone.
     result = scipy.optimize.minimize(
         objective,
         start.theta,

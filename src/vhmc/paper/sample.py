@@ -12,14 +12,13 @@ from vhmc._arguments import whole
 from vhmc._types import PRNGKey
 from vhmc.evaluation.evaluator import RunFailure
 from vhmc.evaluation.target import Target
-from vhmc.numerics.chains import run_chains
+from vhmc.numerics.chains import find_step_size, run_chains
 from vhmc.numerics.gaussian import Gaussian
 from vhmc.numerics.hmc import HMC
-from vhmc.numerics.step_size import find_step_size
+from vhmc.paper.algorithm2 import VHMC
 from vhmc.paper.doubts import doubts
 from vhmc.paper.laplace_guide import laplace
 from vhmc.paper.training import Trained, train
-from vhmc.paper.vhmc import VHMC
 from vhmc.sampler.posterior import Posterior
 from vhmc.surrogate.surrogate import LogDensity
 

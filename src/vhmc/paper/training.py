@@ -1,4 +1,4 @@
-"""The training phase of Algorithm 2: a host loop, so that any model can be asked."""
+"""The training phase of Algorithm 2: a loop on the host, so that any model serves."""
 
 from functools import partial
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 from vhmc.evaluation.evaluator import RunFailure, most_common
 from vhmc.evaluation.target import Target
 from vhmc.numerics.hmc import HMCInfo
-from vhmc.paper.vhmc import VHMC, VHMCState
+from vhmc.paper.algorithm2 import VHMC, VHMCState
 
 PATIENCE = 200
 """Proposals in a row without an acceptance after which a chain is called stuck."""
@@ -24,10 +24,10 @@ The chain moves on the surrogate, so it may be where the model has no answer for
 
 
 class Trained(NamedTuple):
-    """The state after training, and all that was paid for in it.
+    """The state after training, and every evaluation made in it.
 
     theta, energy, grad: accepted states, the true energy and gradient there.
-    acceptance: share of the proposals that were accepted.
+    acceptance: fraction of the proposals that were accepted.
     num_failed: accepted states where the model gave no finite energy and gradient;
         they are kept, but nothing was learnt from them.
     failure: why the surrogate is of no use, or nothing.

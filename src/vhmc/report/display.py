@@ -1,7 +1,5 @@
 """Where progress is shown: a terminal, a notebook, plain lines, or nowhere."""
 
-import abc
-import contextlib
 import html
 import sys
 import time
@@ -15,48 +13,17 @@ EVERY_LINE = 10.0
 """Seconds between two lines of a phase where nothing can be overwritten."""
 
 
-class Display(abc.ABC):
-    """A picture of a run."""
+class Display:
+    """A picture of a run: this one shows nothing, others override what they show."""
 
-    @abc.abstractmethod
     def update(self, status: Status) -> None:
         """Something has changed; called often."""
 
-    def warn(self, sentence: str) -> None:  # noqa: B027
+    def warn(self, sentence: str) -> None:
         """Something that should be known now."""
 
     def close(self, status: Status) -> None:
         """The run is over."""
-        self.update(status)
-
-
-class Unfailing(Display):
-    """Another display; that it cannot be written to must not end a run."""
-
-    def __init__(self, display: Display):
-        self._display = display
-
-    def update(self, status: Status) -> None:
-        """If it can."""
-        with contextlib.suppress(OSError, ValueError):
-            self._display.update(status)
-
-    def warn(self, sentence: str) -> None:
-        """If it can."""
-        with contextlib.suppress(OSError, ValueError):
-            self._display.warn(sentence)
-
-    def close(self, status: Status) -> None:
-        """If it can."""
-        with contextlib.suppress(OSError, ValueError):
-            self._display.close(status)
-
-
-class Silent(Display):
-    """Nothing."""
-
-    def update(self, status: Status) -> None:
-        """Nothing."""
 
 
 class Lines(Display):
@@ -66,7 +33,6 @@ class Lines(Display):
         self._phase, self._last = "", -EVERY_LINE
 
     def update(self, status: Status) -> None:
-        """A line, if it is time for one."""
         now = time.monotonic()
         if status.phase == self._phase and now - self._last < EVERY_LINE:
             return
@@ -74,11 +40,9 @@ class Lines(Display):
         self._say(status)
 
     def close(self, status: Status) -> None:
-        """The last line."""
         self._say(status)
 
     def warn(self, sentence: str) -> None:
-        """At once."""
         print(f"vhmc: warning: {sentence}", file=sys.stderr, flush=True)
 
     def _say(self, status: Status) -> None:
@@ -105,23 +69,17 @@ class Terminal(Display):
         )
 
     def update(self, status: Status) -> None:
-        """The thread draws it."""
         if self._status is None:
             self._status = status
             self._live.start()
 
     def warn(self, sentence: str) -> None:
-        """Above the bar."""
-        self._live.console.print(
-            f"vhmc: {sentence}",
-            style="yellow",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        from rich.text import Text
+
+        warning = Text(f"vhmc: {sentence}", style="yellow")
+        self._live.console.print(warning, soft_wrap=True)
 
     def close(self, status: Status) -> None:
-        """The last picture stays."""
         if self._status is not None:
             self._live.stop()
 
@@ -154,18 +112,18 @@ class Notebook(Display):
         self._handle = display(HTML(""), display_id=True)
 
     def update(self, status: Status) -> None:
-        """Not more often than anyone can see."""
         now = time.monotonic()
         if now - self._last >= EVERY:
             self._last = now
-            self._handle.update(self._html(as_html(status, self._warnings)))
+            self._draw(status)
 
     def warn(self, sentence: str) -> None:
-        """Below the bar, from the next picture on."""
         self._warnings.append(sentence)
 
     def close(self, status: Status) -> None:
-        """The last picture stays."""
+        self._draw(status)
+
+    def _draw(self, status: Status) -> None:
         self._handle.update(self._html(as_html(status, self._warnings)))
 
 
@@ -182,7 +140,7 @@ def as_html(status: Status, warnings: list[str]) -> str:
 def display_for(progress: bool) -> Display:
     """What suits the place where we run."""
     if not progress or sys.stderr is None:  # as without a console
-        return Silent()
+        return Display()
     if _is_notebook():
         return Notebook()
     return Terminal() if sys.stderr.isatty() else Lines()

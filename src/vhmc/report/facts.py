@@ -3,6 +3,7 @@
 import contextlib
 import importlib.metadata
 import json
+import math
 import platform
 import zipfile
 import zlib
@@ -18,14 +19,7 @@ from vhmc.numerics.hmc import energies_and_grads
 
 KIND = "vhmc run 2"
 VERSIONED = (
-    "vhmc",
-    "jax",
-    "jaxlib",
-    "equinox",
-    "numpy",
-    "scipy",
-    "matplotlib",
-    "arviz",
+    *("vhmc", "jax", "jaxlib", "equinox", "numpy", "scipy", "matplotlib", "arviz"),
     "blackjax",
 )
 
@@ -61,10 +55,9 @@ class Facts(NamedTuple):
 def facts_of(posterior: Any) -> Facts:
     """Gather what the page shows; no evaluation is made."""
     draws = posterior.draws
-    leading = posterior.unconstrained.shape[:2]
     labels = posterior.parameters.labels
     names = [label for name, v in draws.items() for label in labels(name, v.shape[2:])]
-    values = _flat(draws, leading)
+    values = _flat(draws)
     checked = posterior.check
     if checked is None:
         unknown = np.full(len(names), np.nan)
@@ -72,7 +65,7 @@ def facts_of(posterior: Any) -> Facts:
         predicted = true = np.zeros((0, posterior.unconstrained.shape[-1]))
         log_weights = np.zeros(0)
     else:
-        estimate = posterior.expect(lambda some: _flat(some, _leading(some)))
+        estimate = posterior.expect(_flat)
         means, errors = estimate.value, estimate.error
         predicted, true, log_weights = _checks(posterior)
     return Facts(
@@ -93,12 +86,10 @@ def facts_of(posterior: Any) -> Facts:
 
 def save(facts: Facts, path: str | Path) -> Path:
     """One file of NumPy's format, without pickles."""
-    arrays = {
-        name: part for name, part in facts._asdict().items() if name != "words"
-    } | {"names": np.array(facts.names, dtype=str)}
+    text = {"names": np.array(facts.names, dtype=str), "words": json.dumps(facts.words)}
     path = Path(path)
     with path.open("wb") as stream:
-        np.savez_compressed(stream, kind=KIND, words=json.dumps(facts.words), **arrays)
+        np.savez_compressed(stream, kind=KIND, **facts._asdict() | text)
     return path
 
 
@@ -117,30 +108,21 @@ def load(path: str | Path) -> Facts:
     return Facts(names=found.pop("names").tolist(), words=words, **found)
 
 
-def _leading(draws: dict[str, np.ndarray]) -> tuple[int, ...]:
-    return next(iter(draws.values())).shape[:2]
-
-
-def _flat(draws: dict[str, np.ndarray], leading: tuple[int, ...]) -> np.ndarray:
+def _flat(draws: dict[str, np.ndarray]) -> np.ndarray:
+    leading = next(iter(draws.values())).shape[:2]
     return np.concatenate([v.reshape(*leading, -1) for v in draws.values()], axis=-1)
 
 
 def _doubts(posterior: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
     """By name; what a model derives from its parameters was not looked at."""
     known: dict[str, np.ndarray] = {}
-    if posterior.check is not None:
-        check = posterior.check
-        errors = np.maximum(
-            np.abs(check.weighted_mean_errors), np.abs(check.weighted_sd_errors)
-        )
+    if (check := posterior.check) is not None:
+        errors = np.abs([check.weighted_mean_errors, check.weighted_sd_errors]).max(0)
         constrained = posterior.parameters.constrain(posterior.unconstrained[:1, :1])
-        begin = 0
-        for name, value in constrained.items():
-            known[name] = errors[begin : begin + value.size]
-            begin += value.size
-    sizes = {name: int(np.prod(v.shape[2:], dtype=int)) for name, v in draws.items()}
-    parts = [known.get(name, np.full(size, np.nan)) for name, size in sizes.items()]
-    return np.concatenate(parts)
+        ends = np.cumsum([value.size for value in constrained.values()])
+        known = dict(zip(constrained, np.split(errors, ends[:-1]), strict=True))
+    sizes = {name: math.prod(value.shape[2:]) for name, value in draws.items()}
+    return np.concatenate([known.get(n, np.full(k, np.nan)) for n, k in sizes.items()])
 
 
 def _checks(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -163,6 +145,7 @@ def _words(posterior: Any) -> dict[str, Any]:
         "reasons": list(posterior.warnings),
         "statistics": {} if verdict is None else verdict.numbers(),
         "correction": posterior.correction,
+        "is_exact": posterior.is_exact,
         "costs": posterior.costs,
         "seconds": posterior.seconds,
         "failures": dict(Counter(f.reason for f in posterior.failures).most_common(5)),

@@ -51,26 +51,18 @@ def _figure(
     return figure
 
 
-def _drawn(figure: Figure) -> Picture:
+def _picture(figure: Figure, *, is_painted: bool = False) -> Picture:
+    """Drawn, or painted if there are thousands of points: a drawing would be large."""
     for axis in figure.axes:
         axis.patch.set_alpha(0.0)
-    stream = io.BytesIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None})
-    return _embedded(figure, stream, "svg+xml")
-
-
-def _painted(figure: Figure) -> Picture:
-    """For pictures of thousands of points, of which a drawing would be too large."""
-    for axis in figure.axes:
-        axis.patch.set_alpha(0.0)
-    raw, stream = io.BytesIO(), io.BytesIO()
-    figure.savefig(raw, format="png", dpi=150)
-    with Image.open(raw) as image:
-        image.quantize(64).save(stream, format="png", optimize=True)
-    return _embedded(figure, stream, "png")
-
-
-def _embedded(figure: Figure, stream: io.BytesIO, kind: str) -> Picture:
+    kind, stream = "svg+xml", io.BytesIO()
+    if is_painted:
+        kind, raw = "png", io.BytesIO()
+        figure.savefig(raw, format="png", dpi=150)
+        with Image.open(raw) as image:
+            image.quantize(64).save(stream, format="png", optimize=True)
+    else:
+        figure.savefig(stream, format="svg", metadata={"Date": None})
     data = base64.b64encode(stream.getvalue()).decode()
     width = round(96 * figure.get_size_inches()[0])
     return Picture(f"data:image/{kind};base64,{data}", width)
@@ -92,9 +84,8 @@ def parameter(values: np.ndarray) -> Picture:
         values = np.zeros_like(values)
     low, high = np.nanquantile(values, CENTRAL)
     edges = np.linspace(low, high if high > low else low + 1.0, 31)
-    marginal.hist(
-        values[~np.isnan(values)], edges, density=True, color=BLUE, alpha=0.35
-    )
+    known = values[~np.isnan(values)]
+    marginal.hist(known, edges, density=True, color=BLUE, alpha=0.35)
     for chain in values:
         height, _ = np.histogram(chain[~np.isnan(chain)], edges)
         width = edges[1] - edges[0]
@@ -103,19 +94,18 @@ def parameter(values: np.ndarray) -> Picture:
     marginal.spines["left"].set_visible(False)
     step = max(1, values.shape[1] // MOST_POINTS)
     for chain in values:
-        trace.plot(
-            np.arange(0, len(chain), step), chain[::step], linewidth=0.4, alpha=0.8
-        )
+        shown = np.arange(0, len(chain), step)
+        trace.plot(shown, chain[shown], linewidth=0.4, alpha=0.8)
     trace.set(xlabel="draw, a line a chain")
     order = np.argsort(np.argsort(values.ravel())).reshape(values.shape)
-    share = np.linspace(0, values.size, RANK_BINS + 1)
-    counts = np.stack([np.histogram(chain, share)[0] for chain in order])
+    bins = np.linspace(0, values.size, RANK_BINS + 1)
     wanted = values.shape[1] / RANK_BINS
-    for row in counts:
-        rank.step(np.arange(RANK_BINS), row / wanted, linewidth=0.7, where="mid")
+    for chain in order:
+        height = np.histogram(chain, bins)[0] / wanted
+        rank.step(np.arange(RANK_BINS), height, linewidth=0.7, where="mid")
     rank.axhline(1.0, color=INK, linewidth=1, linestyle="--")
     rank.set(xticks=[], ylim=(0, None), xlabel="rank among all chains, 1 is even")
-    return _painted(figure)
+    return _picture(figure, is_painted=True)
 
 
 @rc_context(STYLE)
@@ -128,30 +118,18 @@ def pairs(names: list[str], values: np.ndarray, most: int = 600) -> Picture:
     figure = _figure(1.7 * number + 0.4, 1.6 * number + 0.3)
     axes = figure.subplots(number, number, squeeze=False)
     some = values[:: max(1, len(values) // most)]
-    limits = np.array([_limits(column) for column in values.T])
+    limits = [_limits(column) for column in values.T]
     for row in range(number):
-        for column in range(number):
-            axis = axes[row, column]
+        for column, axis in enumerate(axes[row]):
             if column > row:
                 axis.set_visible(False)
                 continue
             if row == column:
-                axis.hist(
-                    *(values[:, row], 30),
-                    range=tuple(limits[row]),
-                    color=BLUE,
-                    alpha=0.5,
-                )
+                axis.hist(values[:, row], 30, range=limits[row], color=BLUE, alpha=0.5)
                 axis.set_yticks([])
             else:
-                axis.plot(
-                    *(some[:, column], some[:, row]),
-                    linestyle="",
-                    marker=".",
-                    markersize=2,
-                    color=BLUE,
-                    alpha=0.4,
-                )
+                x, y = some[:, column], some[:, row]
+                axis.plot(x, y, ".", markersize=2, color=BLUE, alpha=0.4)
                 axis.set_ylim(*limits[row])
             axis.set_xlim(*limits[column])
             axis.tick_params(labelsize=7)
@@ -160,7 +138,7 @@ def pairs(names: list[str], values: np.ndarray, most: int = 600) -> Picture:
                 axis.set_xlabel(_short(names[column]))
             if column == 0 and row:
                 axis.set_ylabel(_short(names[row]))
-    return _painted(figure)
+    return _picture(figure, is_painted=True)
 
 
 @rc_context(STYLE)
@@ -174,7 +152,7 @@ def gradients(predicted: np.ndarray, true: np.ndarray, most: int = 3000) -> Pict
     ends = np.quantile(true, (0.0, 1.0))
     axis.plot(ends, ends, color=ORANGE, linewidth=1)
     axis.set(xlabel="true gradient, in posterior sd", ylabel="the surrogate's")
-    return _painted(figure)
+    return _picture(figure, is_painted=True)
 
 
 @rc_context(STYLE)
@@ -186,7 +164,7 @@ def weights(log_weights: np.ndarray) -> Picture:
     axis.axvline(0.0, color=ORANGE, linewidth=1)
     axis.set(xlabel="log weight, nats from the median", ylabel="checked draws")
     axis.locator_params(axis="x", nbins=5)
-    return _drawn(figure)
+    return _picture(figure)
 
 
 @rc_context(STYLE)
@@ -198,11 +176,8 @@ def course(
     axis = figure.subplots()
     axis.plot(spent, values, ".-", color=GREEN if is_rate else BLUE, linewidth=1)
     axis.set(xlabel="evaluations", ylabel=label)
-    if is_rate:
-        axis.set_ylim(0, 1.03)
-    else:
-        axis.set_yscale("log")
-    return _drawn(figure)
+    axis.set(**{"ylim": (0, 1.03)} if is_rate else {"yscale": "log"})
+    return _picture(figure)
 
 
 @rc_context(STYLE)
@@ -217,7 +192,7 @@ def spending(costs: Mapping[str, int]) -> Picture:
     axis.invert_yaxis()
     axis.set(xticks=[])
     axis.spines["bottom"].set_visible(False)
-    return _drawn(figure)
+    return _picture(figure)
 
 
 def _limits(column: np.ndarray) -> tuple[float, float]:

@@ -73,8 +73,8 @@ def render(facts: Facts) -> str:
     worst = order[:MOST_PAIRS]
     return template("vhmc.report").render(
         status=status or "unchecked",
-        lead=EXACT if words["correction"] == "exact" else LEADS[status],
-        advice=NEXT_EXACT[status] if words["correction"] == "exact" else NEXT[status],
+        lead=EXACT if words["is_exact"] else LEADS[status],
+        advice=NEXT_EXACT[status] if words["is_exact"] else NEXT[status],
         words=words,
         num_evaluations=sum(words["costs"].values()),
         num_seconds=sum(words["seconds"].values()),

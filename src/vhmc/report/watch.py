@@ -4,11 +4,13 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from vhmc.report.display import Display, Silent, Unfailing, display_for
+from vhmc.report.display import Display, display_for
 from vhmc.report.status import Moment, Status
 
 LOG = logging.getLogger("vhmc")
 LOG.addHandler(logging.NullHandler())  # who wants the log says where it goes
+UNWRITABLE = OSError, ValueError
+"""What a display raises that cannot be written to, which must not end a run."""
 
 
 class Watch:
@@ -20,7 +22,7 @@ class Watch:
 
     def __init__(self, budget: int, display: Display | None = None):
         self.status = Status(budget)
-        self._display = Unfailing(display or Silent())
+        self._display = display or Display()
 
     def phase(self, name: str) -> None:
         """Another phase begins."""
@@ -30,30 +32,34 @@ class Watch:
         LOG.info(
             "%s: %d of %d evaluations", name, self.status.spent, self.status.budget
         )
-        self._display.update(self.status)
+        self._update()
 
     def spent(self, number: int, is_replayed: bool) -> None:
         """Evaluations were made, or replayed from a file."""
         self.status.spent += number
         self.status.replayed += number if is_replayed else 0
-        self._display.update(self.status)
+        self._update()
 
     def round(self, moment: Moment) -> None:
         """A round of training is over."""
         self.status.history.append(moment)
         LOG.debug("score error %.3g, true acceptance %.2f", *moment[1:])
-        self._display.update(self.status)
+        self._update()
 
     def draws(self, number: int, wanted: int, ess: float = float("nan")) -> None:
         """Draws of the surrogate were made."""
         status = self.status
         status.num_draws, status.wanted_draws, status.ess = number, wanted, ess
-        self._display.update(status)
+        self._update()
 
     def end(self, outcome: str) -> None:
         """The run is over, and how."""
         self.status.phase, self.status.outcome = "done", outcome
         LOG.info("%s after %d evaluations", outcome, self.status.spent)
+
+    def _update(self) -> None:
+        with contextlib.suppress(*UNWRITABLE):
+            self._display.update(self.status)
 
 
 class _Handler(logging.Handler):
@@ -64,17 +70,19 @@ class _Handler(logging.Handler):
         self._display = display
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._display.warn(record.getMessage())
+        with contextlib.suppress(*UNWRITABLE):
+            self._display.warn(record.getMessage())
 
 
 @contextlib.contextmanager
 def watching(budget: int, progress: bool) -> Iterator[Watch]:
     """A watch with a display that is closed in the end, whatever happens."""
-    display = Unfailing(display_for(progress))
+    display = display_for(progress)
     watch, handler = Watch(budget, display), _Handler(display)
     LOG.addHandler(handler)
     try:
         yield watch
     finally:
         LOG.removeHandler(handler)
-        display.close(watch.status)
+        with contextlib.suppress(*UNWRITABLE):
+            display.close(watch.status)

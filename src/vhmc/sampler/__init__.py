@@ -1,1 +1,1 @@
-"""Runs: chains iterated, costs added up, draws handed back."""
+"""The default sampler, from the search for the mass to the verdict."""

@@ -1,4 +1,4 @@
-"""Acquisitions: where to evaluate next, and how the true energy decides.
+"""Acquisitions: proposals of the training chains, which choose where to evaluate.
 
 Every chain of a round is moved by one acquisition. All of them propose from the same
 moves on the surrogate, made for all chains at once, so that shapes never change.
@@ -11,25 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vhmc.evaluation.target import Evaluations
-from vhmc.surrogate.moves import Pace, Trajectory, Walk, shoot, walk
+from vhmc.sampler.accept_step import Proposal, States
+from vhmc.surrogate.moves import Pace, Trajectory, Walk, single_trajectory, walk
 from vhmc.surrogate.surrogate import Surrogate
-
-
-class States(NamedTuple):
-    """Unconstrained points of the chains, with true energies and gradients."""
-
-    theta: np.ndarray
-    energy: np.ndarray
-    grad: np.ndarray
 
 
 class Moves:
     """Moves of all chains on the surrogate, made when they are first asked for.
 
     thetas: unconstrained points of the chains.
+    temperature: of every chain's walk.
     walk_pace, trajectory_pace: of the two kinds of moves.
-    temperature: of every chain's walk, 1 unless given.
     """
 
     def __init__(
@@ -37,25 +29,24 @@ class Moves:
         rng: np.random.Generator,
         surrogate: Surrogate,
         thetas: np.ndarray,
+        temperature: np.ndarray,
         walk_pace: Pace,
         trajectory_pace: Pace,
-        temperature: np.ndarray | None = None,
     ):
-        self._rng, self._surrogate, self._temperature = rng, surrogate, temperature
+        self._rng, self._latent, self._temperature = rng, surrogate.latent, temperature
         self._walk_pace, self._trajectory_pace = walk_pace, trajectory_pace
         self.x, self.log_det = surrogate.transport.inverse_and_log_det(thetas)
 
     @functools.cached_property
     def walk(self) -> Walk:
         """Reversible transitions that keep the (tempered) surrogate's law."""
-        latent = self._surrogate.latent
-        return walk(self._rng, latent, self.x, self._walk_pace, self._temperature)
+        pace, temperature = self._walk_pace, self._temperature
+        return walk(self._rng, self._latent, self.x, pace, temperature)
 
     @functools.cached_property
     def trajectory(self) -> Trajectory:
         """One trajectory without an accept step."""
-        latent = self._surrogate.latent
-        return shoot(self._rng, latent, self.x, self._trajectory_pace)
+        return single_trajectory(self._rng, self._latent, self.x, self._trajectory_pace)
 
 
 class AbstractAcquisition(abc.ABC):
@@ -84,7 +75,6 @@ class SingleTrajectory(AbstractAcquisition):
     """The end of one trajectory: HMC with the true energy in its accept step."""
 
     def ends(self, moves: Moves) -> np.ndarray:
-        """Of the trajectories."""
         return np.asarray(moves.trajectory.x)
 
     def log_correction(
@@ -107,7 +97,6 @@ class DelayedAcceptance(AbstractAcquisition):
     """
 
     def ends(self, moves: Moves) -> np.ndarray:
-        """Of the walks."""
         return np.asarray(moves.walk.x)
 
     def log_correction(
@@ -127,7 +116,6 @@ class Tempered(AbstractAcquisition):
         self.temperature = temperature
 
     def ends(self, moves: Moves) -> np.ndarray:
-        """Of the walks."""
         return np.asarray(moves.walk.x)
 
     def log_correction(
@@ -144,19 +132,15 @@ class Assigned(NamedTuple):
     is_mine: np.ndarray
 
 
-class Proposal(NamedTuple):
-    """Points to evaluate, one a chain, and the log corrections of their acceptance."""
-
-    theta: np.ndarray
-    log_correction: np.ndarray
-
-
 def assign(
     rng: np.random.Generator,
     num_chains: int,
     counts: Sequence[tuple[AbstractAcquisition, int]],
 ) -> list[Assigned]:
-    """Assign chains to acquisitions at random, so many to each."""
+    """Assign chains to acquisitions at random.
+
+    counts: acquisitions with the numbers of their chains.
+    """
     order = rng.permutation(num_chains)
     assigned, begin = [], 0
     for acquisition, number in counts:
@@ -168,12 +152,21 @@ def assign(
 
 
 def propose(
-    surrogate: Surrogate, states: States, assigned: list[Assigned], moves: Moves
-) -> Proposal:
-    """The points that the acquisitions choose for their chains.
+    rng: np.random.Generator,
+    surrogate: Surrogate,
+    states: States,
+    assigned: list[Assigned],
+    walk_pace: Pace,
+    trajectory_pace: Pace,
+) -> tuple[Proposal, Moves]:
+    """The points that the acquisitions choose for their chains, and the moves made.
 
     A trajectory that diverged proposes the chain's own point and is not accepted.
     """
+    temperature = np.ones(len(states.energy))
+    for acquisition, is_mine in assigned:
+        temperature[is_mine] = acquisition.temperature
+    moves = Moves(rng, surrogate, states.theta, temperature, walk_pace, trajectory_pace)
     ends = np.array(moves.x)
     for acquisition, is_mine in assigned:
         ends[is_mine] = acquisition.ends(moves)[is_mine]
@@ -184,31 +177,9 @@ def propose(
         correction = acquisition.log_correction(surrogate, states, theta, moves)
         log_correction[is_mine] = correction[is_mine]
     log_correction[is_lost] = -np.inf
-    return Proposal(theta, log_correction)
+    return Proposal(theta, log_correction), moves
 
 
-def accept(
-    rng: np.random.Generator,
-    states: States,
-    proposal: Proposal,
-    answer: Evaluations,
-) -> tuple[States, np.ndarray]:
-    """The accept step with the true energy: new states, and acceptance probabilities.
-
-    answer: true energies and gradients at the proposed points.
-    """
-    log_ratio = states.energy - answer.energy + proposal.log_correction
-    log_ratio[~np.isfinite(log_ratio)] = -np.inf
-    accept_prob = np.exp(np.minimum(log_ratio, 0.0))
-    is_moved = rng.uniform(size=len(accept_prob)) < accept_prob
-    moved = States(
-        np.where(is_moved[:, None], proposal.theta, states.theta),
-        np.where(is_moved, answer.energy, states.energy),
-        np.where(is_moved[:, None], answer.grad, states.grad),
-    )
-    return moved, accept_prob
-
-
-def audit_temperature(dim: int) -> float:
-    """Temperature whose draws are wider than the surrogate's, and still overlap."""
+def tempering(dim: int) -> float:
+    """Temperature whose draws are wider than the surrogate's and still overlap."""
     return 1 + 2 / np.sqrt(dim)

@@ -1,4 +1,4 @@
-"""Assess a run: gather what it knows of itself into the statistics of the verdict."""
+"""Collect the statistics of a run, on which the verdict is judged."""
 
 import numpy as np
 from scipy.spatial.distance import cdist

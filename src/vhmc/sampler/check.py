@@ -12,9 +12,9 @@ from vhmc.numerics.importance import (
     independent_acceptance,
     pareto_smooth,
 )
-from vhmc.sampler.acquisition import audit_temperature
+from vhmc.sampler.acquisition import tempering
 from vhmc.surrogate.surrogate import Surrogate
-from vhmc.surrogate.trainer import HOLE
+from vhmc.surrogate.trainer import HOLE_DEPTH
 
 LEVERAGE_FRACTION = 0.4
 """Of the checked draws, chosen by what they contribute to a standard deviation."""
@@ -167,7 +167,7 @@ def check(
         importance_efficiency=efficiency(raw, probability),
         independent_acceptance=independent_acceptance(raw, probability),
         log_weight_sd=float(np.sqrt(part @ (raw[known] - part @ raw[known]) ** 2)),
-        hole_fraction=float(probability @ ~(above > -HOLE)),
+        hole_fraction=float(probability @ ~(above > -HOLE_DEPTH)),
         largest_log_weight=float(np.max(above)),
         pareto_k=pareto_k,
         tempered_efficiency=wide,
@@ -219,6 +219,6 @@ def _tempered_efficiency(
     if not np.isfinite(energies).any():
         return np.nan
     predicted = surrogate.energies(tempered)
-    temperature = audit_temperature(surrogate.dim)
+    temperature = tempering(surrogate.dim)
     probability = softmax((1 / temperature - 1) * predicted)
     return efficiency(predicted - energies, probability)

@@ -1,4 +1,4 @@
-"""Corrections: from draws of the surrogate to draws of the posterior, one row each."""
+"""Corrections of the surrogate's draws, each an entry of the table `CORRECTIONS`."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,14 +7,8 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluate
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
-from vhmc.sampler.acquisition import (
-    Assigned,
-    DelayedAcceptance,
-    Moves,
-    States,
-    accept,
-    propose,
-)
+from vhmc.sampler.accept_step import States, accept
+from vhmc.sampler.acquisition import Assigned, DelayedAcceptance, propose
 from vhmc.sampler.assessment import exact_statistics
 from vhmc.sampler.check import Check
 from vhmc.sampler.drawing import Drawn
@@ -77,15 +71,15 @@ class Correction(NamedTuple):
     error: estimated mean squared error of means and sds, in posterior sd; `auto` takes
         the correction that has the least, of those without a share.
     max_ess: bound of the effective size of the draws, from the check.
-    has_own_means: whether means of the draws are estimates on their own; else the
-        importance weights of the checked draws improve them.
+    is_exact: whether the law of the draws is the posterior, so that means are those of
+        the draws; else the importance weights of the checked draws improve them.
     """
 
     share: float
     draw: Callable[[np.random.Generator, Uncorrected, Verdict], Corrected]
     error: Callable[[Check, np.ndarray], float]
     max_ess: Callable[[Check], float] = lambda check: np.inf
-    has_own_means: bool = False
+    is_exact: bool = False
 
 
 def draw_none(
@@ -137,10 +131,9 @@ def exact_step(
 
     pace: of the transitions on the surrogate, and their number.
     """
-    moves = Moves(rng, surrogate, states.theta, pace, pace)
     everyone = np.ones(len(states.energy), dtype=bool)
     assigned = [Assigned(DelayedAcceptance(), everyone)]
-    proposal = propose(surrogate, states, assigned, moves)
+    proposal, _ = propose(rng, surrogate, states, assigned, pace, pace)
     answer = evaluate(proposal.theta, "correction")
     return accept(rng, states, proposal, answer)
 
@@ -174,7 +167,7 @@ CORRECTIONS = {
     IMPORTANCE: Correction(
         0.0, draw_importance, resampling_error, lambda check: check.effective_size
     ),
-    EXACT: Correction(0.4, draw_exact, lambda check, draws: 0.0, has_own_means=True),
+    EXACT: Correction(0.4, draw_exact, lambda check, draws: 0.0, is_exact=True),
 }
 """By name."""
 CHOICES = (AUTO, *CORRECTIONS)

@@ -1,4 +1,4 @@
-"""Draw from the surrogate until its chains have mixed: it costs no evaluation."""
+"""Draw from the surrogate until its chains mix; the model is not evaluated."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Ctrl-C as a request: the round under way is finished first."""
+"""On Ctrl-C, finish the current round, then stop."""
 
 import contextlib
 import signal

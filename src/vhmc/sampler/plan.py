@@ -23,7 +23,7 @@ class Settings(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Most points by part; what one leaves, training may use.
+    """Upper limits of the points of each phase; training may use what the others leave.
 
     A point is one evaluation, unless its gradient is made of differences.
 

@@ -1,4 +1,4 @@
-"""What a run hands back."""
+"""`Posterior`: draws, verdict, costs and surrogate, as `sample` returns them."""
 
 import functools
 import json
@@ -60,7 +60,7 @@ class Posterior:
     uncorrected: draws of the surrogate, unconstrained.
     evaluation_log: every evaluation of the model.
     history: what each round of training saw, before the surrogate was fitted to it.
-    settings: with which `sample` makes it again.
+    settings: arguments of `sample` that reproduce the run.
     """
 
     parameters: Space
@@ -126,7 +126,7 @@ class Posterior:
             answer = np.asarray(function(self.parameters.expand(thetas)))
             return answer.reshape(*thetas.shape[:2], -1)
 
-        if CORRECTIONS[self.correction].has_own_means:
+        if self.is_exact:
             return mean_of_chains(values(self.unconstrained))
         check, uncorrected = self.check, values(self.uncorrected)
         checked = values(check.theta[None])[0]
@@ -175,6 +175,11 @@ class Posterior:
         return table
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the law of the draws is the posterior, whatever the surrogate."""
+        return CORRECTIONS[self.correction].is_exact
+
+    @property
     def max_ess(self) -> float:
         """Bound of the effective sample size: resampling makes no new draws."""
         if self.check is None:
@@ -182,7 +187,7 @@ class Posterior:
         return CORRECTIONS[self.correction].max_ess(self.check)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page to look at: one file, for any browser, without a network."""
+        """Write an HTML report: one file that needs no network."""
         from vhmc.report.page import write_page  # Matplotlib is not for everybody
 
         return write_page(facts_of(self), path)

@@ -7,22 +7,21 @@ import scipy.spatial
 from scipy.special import softmax
 
 from vhmc.evaluation.evaluator import Evaluator
-from vhmc.evaluation.guard import HUGE
+from vhmc.evaluation.user_code import HUGE
 from vhmc.numerics.effective_size import worst_rhat
+from vhmc.sampler.accept_step import States, accept
 from vhmc.sampler.acquisition import (
+    AbstractAcquisition,
     DelayedAcceptance,
-    Moves,
     SingleTrajectory,
-    States,
     Tempered,
-    accept,
     assign,
-    audit_temperature,
     propose,
+    tempering,
 )
 from vhmc.sampler.check import Check, Values
 from vhmc.surrogate.moves import Pace, walk
-from vhmc.surrogate.trainer import HOLE, Trainer
+from vhmc.surrogate.trainer import HOLE_DEPTH, Trainer
 from vhmc.surrogate.training_set import AWAY
 
 TARGET_ACCEPTANCE = 0.85
@@ -85,43 +84,30 @@ class Rounds:
         num_transitions: of them on the surrogate.
         """
         surrogate, states = self.trainer.surrogate, self.states
-        num_chains = len(states.energy)
-        num_tempered = max(1, num_chains // 8)
-        num_delayed = min(num_delayed, num_chains - num_tempered - 1)
-        counts = (
-            (DelayedAcceptance(), num_delayed),
-            (Tempered(audit_temperature(surrogate.dim)), num_tempered),
-            (SingleTrajectory(), num_chains - num_delayed - num_tempered),
-        )
-        assigned = assign(self._rng, num_chains, counts)
-        temperature = np.ones(num_chains)
-        for acquisition, is_mine in assigned:
-            temperature[is_mine] = acquisition.temperature
-        moves = Moves(
+        assigned = assign(self._rng, len(states.energy), self._counts(num_delayed))
+        proposal, moves = propose(
             self._rng,
             surrogate,
-            states.theta,
+            states,
+            assigned,
             self._pace(TRAJECTORY, num_transitions),
             self._pace(TRAJECTORY * self._stretch),
-            temperature,
         )
-        proposal = propose(surrogate, states, assigned, moves)
         answer = self._evaluator.evaluate(proposal.theta, "training")
         self.states, accept_prob = accept(self._rng, states, proposal, answer)
         self._visited.append(self.states)
 
         log_weights = surrogate.energies(proposal.theta) - answer.energy
         # A model that fails at some points says nothing of the surrogate there.
-        delayed, tempered, single = (
-            is_mine & answer.is_answered for _, is_mine in assigned
-        )
+        chains = {type(a): is_mine & answer.is_answered for a, is_mine in assigned}
+        delayed, tempered = chains[DelayedAcceptance], chains[Tempered]
         self.trainer.adapt_ridge(log_weights[delayed])
         known = np.isfinite(answer.energy)
         errors = surrogate.score_errors(proposal.theta[known], answer.grad[known])
         report = RoundReport(
             spent=self._evaluator.spent,
             delayed_acceptance=_mean(accept_prob[delayed]),
-            single_trajectory=_mean(accept_prob[single]),
+            single_trajectory=_mean(accept_prob[chains[SingleTrajectory]]),
             excess=float(
                 np.max(log_weights[tempered]) - np.median(log_weights[delayed])
             )
@@ -135,6 +121,17 @@ class Rounds:
         self.reports.append(report)
         self._adapt(report)
         return report
+
+    def _counts(self, num_delayed: int) -> list[tuple[AbstractAcquisition, int]]:
+        """The acquisitions of a round, and how many chains each moves."""
+        num_chains = len(self.states.energy)
+        num_tempered = max(1, num_chains // 8)
+        num_delayed = min(num_delayed, num_chains - num_tempered - 1)
+        return [
+            (DelayedAcceptance(), num_delayed),
+            (Tempered(tempering(self.trainer.surrogate.dim)), num_tempered),
+            (SingleTrajectory(), num_chains - num_delayed - num_tempered),
+        ]
 
     def repair(self, number: int, draws: np.ndarray) -> bool:
         """Evaluate draws of the surrogate itself, and around them.
@@ -170,7 +167,7 @@ class Rounds:
         fair = log_weights[len(special) :][answered[len(special) :]]
         self.trainer.adapt_ridge(fair)
         log_weights = log_weights[answered]
-        return not bool(np.any(~(log_weights > np.median(log_weights) - HOLE)))
+        return not bool(np.any(~(log_weights > np.median(log_weights) - HOLE_DEPTH)))
 
     def restart(self, check: Check) -> None:
         """Move the chains to checked draws, resampled by importance."""
@@ -193,7 +190,7 @@ class Rounds:
         """Unconstrained draws of the tempered surrogate, at most `number`."""
         surrogate = self.trainer.surrogate
         x = surrogate.transport.inverse(self.states.theta)
-        temperature = np.full(len(x), audit_temperature(surrogate.dim))
+        temperature = np.full(len(x), tempering(surrogate.dim))
         pace = self._pace(TRAJECTORY, 20)
         pool = []
         for _ in range(2 + 2 * number // len(x)):

@@ -28,7 +28,7 @@ from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
 """Rounds' worth of evaluations below which another attempt is not begun."""
-FEWEST_CHECKS = 4
+FEWEST_TO_CHECK = 4
 """Evaluations below which nothing can be checked."""
 
 
@@ -205,7 +205,7 @@ class Run:
         self._clock.lap("training")
         surrogate, drawn = trainer.surrogate, self._draw(rounds)
         number = min(plan.check, evaluator.left - plan.correction)
-        if number < FEWEST_CHECKS:
+        if number < FEWEST_TO_CHECK:
             verdict = unchecked("no evaluation was left to check the draws")
             return Attempt(surrogate, drawn, None, verdict)
         attempt = Attempt(surrogate, drawn, None, unchecked(""))
@@ -248,7 +248,7 @@ class Run:
         self._watch.round(_moment(report))
 
     def _finish(self) -> Posterior:
-        """The best attempt, corrected as was asked for."""
+        """The best attempt, with the requested correction."""
         best = min(self._attempts, key=lambda attempt: attempt.badness)
         theta = best.theta
         if best.check is None:

@@ -41,7 +41,7 @@ def sample(
 
     target: the model.
     budget: evaluations of the model, at most: one value, one gradient or both together
-        is one. Whatever is not needed for a good verdict is not spent.
+        is one. The run stops early once the verdict is good.
     draws: draws of every chain; the exact correction returns as many as the budget
         allows.
     chains: chains on the surrogate, run in one batch.
@@ -60,7 +60,7 @@ def sample(
         again goes on where the file ends; with a larger budget a finished run goes on
         training.
     progress: whether to show how far it is: a bar in a terminal or a notebook, else
-        lines. The logger `vhmc` is told in any case.
+        lines. The logger `vhmc` gets the messages in any case.
     """
     plan(target, budget, correction)
     budget = int(budget)

@@ -1,4 +1,4 @@
-"""The training loop: when the surrogate is refitted, repaired and trained enough."""
+"""The training loop: when to refit the surrogate, when to repair it, when to stop."""
 
 from collections.abc import Callable
 

@@ -64,7 +64,7 @@ class Statistics:
     pareto_k: shape of the weights' tail.
     single_trajectory_rate: acceptance of single-trajectory proposals.
     surrogate_acceptance: of chains on the surrogate.
-    missed_modes: other modes of the search that no draw visited.
+    missed_modes: 1 if the search found a mode that no draw visited, else 0.
     parameter_errors: root mean squared score errors in posterior sd, by parameter.
     worst_parameter: where they are largest.
     """

@@ -1,4 +1,4 @@
-"""Warm up: from the mode to the mass, by a Gaussian fitted to its own draws."""
+"""Warm-up: refit a Gaussian at its own draws until it covers the posterior."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-r"""Moves on the surrogate: they cost no evaluation.
+r"""HMC transitions and trajectories on the surrogate, without evaluating the model.
 
 With a residual they are HMC, compiled once a shape. Without one the surrogate is a
 standard normal that the guard keeps in a ball: draws are made outright and trajectories
@@ -69,12 +69,12 @@ class Segment(NamedTuple):
     acceptance: np.ndarray
 
 
-def shoot(
+def single_trajectory(
     rng: np.random.Generator, potential: LatentPotential, x: np.ndarray, pace: Pace
 ) -> Trajectory:
     """One trajectory a chain, without an accept step: the true energy will decide."""
     if not potential.residual.is_zero:
-        return _shoot(_key(rng), jnp.asarray(x), potential, *pace[:2])
+        return _single_trajectory(_key(rng), jnp.asarray(x), potential, *pace[:2])
     momentum = rng.standard_normal(x.shape)
     angle = pace.step_size * pace.num_steps * (1 - JITTER * rng.uniform())
     end = np.cos(angle) * x + np.sin(angle) * momentum
@@ -175,7 +175,7 @@ def _keys(rng: np.random.Generator, num_chains: int) -> list[PRNGKey]:
 
 
 @jax.jit
-def _shoot(
+def _single_trajectory(
     key: PRNGKey,
     x: Points,
     potential: LatentPotential,

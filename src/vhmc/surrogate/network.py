@@ -82,16 +82,13 @@ class Network(AbstractResidual):
     capacity: int = eqx.field(static=True)
 
     def __call__(self, x: Vector) -> Scalar:
-        """Energy at one point, for JAX to trace."""
         directions, offsets = self.nodes
         return self.weights @ softplus(directions @ x + offsets)
 
     def energies(self, x: np.ndarray) -> np.ndarray:
-        """Energies on the host, one point a row."""
         return self.nodes.outputs(x) @ self.weights
 
     def grads(self, x: np.ndarray) -> np.ndarray:
-        """Gradients on the host, one point a row."""
         return (self.nodes.slopes(x) * self.weights) @ self.nodes.directions
 
     def on_device(self) -> "Network":

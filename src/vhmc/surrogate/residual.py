@@ -1,8 +1,9 @@
-r"""The abstract residual: what a surrogate adds to the standard normal.
+r"""The residual: the energy a surrogate adds to a standard normal.
 
 In latent coordinates the surrogate's energy is
 $V(x) = \frac12 |x|^2 + z(x) + \text{guard}(x)$, with $z$ the residual. A residual that
 grows at most linearly leaves $\exp(-V)$ normalisable, whatever it was fitted to.
+A new family is a subclass, with a fit as in `residual_fit`.
 """
 
 import abc
@@ -44,23 +45,18 @@ class ZeroResidual(AbstractResidual):
 
     @property
     def is_zero(self) -> bool:
-        """Always."""
         return True
 
     def __call__(self, x: Vector) -> Scalar:
-        """Zero."""
         return jnp.zeros(())
 
     def energies(self, x: np.ndarray) -> np.ndarray:
-        """Zeros."""
         return np.zeros(len(x))
 
     def grads(self, x: np.ndarray) -> np.ndarray:
-        """Zeros."""
         return np.zeros_like(x)
 
     def on_device(self) -> "ZeroResidual":
-        """Itself."""
         return self
 
 

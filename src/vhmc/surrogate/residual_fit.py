@@ -1,4 +1,4 @@
-"""The abstract fit of a residual family, and the error that judges it."""
+"""How a family of residuals is fitted: the abstract class, and its held-out error."""
 
 import abc
 from typing import NamedTuple

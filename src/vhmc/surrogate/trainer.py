@@ -27,7 +27,7 @@ from vhmc.transport.transport_map import TransportMap
 GUARD_CURVATURE = 3.0
 REACH = 1.2
 """Radius of the guard over the distance of the farthest typical point."""
-HOLE = 4.0
+HOLE_DEPTH = 4.0
 """Nats by which the surrogate is too low where it is said to have a hole."""
 MAX_IN_HOLES = 0.1
 """Fraction of draws in holes above which the least ridge is raised."""
@@ -149,7 +149,7 @@ class Trainer:
         if not len(log_weights):
             return
         depth = np.median(log_weights) - log_weights
-        is_deep = ~(depth < HOLE)
+        is_deep = ~(depth < HOLE_DEPTH)
         self._least_ridge *= 10.0 if is_deep.mean() > MAX_IN_HOLES else 0.8
         smallest, _, largest = LEAST_RIDGE
         self._least_ridge = float(np.clip(self._least_ridge, smallest, largest))

@@ -1,4 +1,4 @@
-r"""The Gaussian of least Fisher divergence from points and gradients, in closed form.
+r"""Fit the affine layer: the Gaussian of least Fisher divergence, in closed form.
 
 Among Gaussians with mean $\mu$ and covariance $\Sigma$ the mean over points of
 $|\nabla U - \Sigma^{-1} (\theta - \mu)|^2_\Sigma$ is least where
@@ -14,7 +14,7 @@ import numpy as np
 from vhmc.transport.affine import Affine
 
 PRIOR_POINTS = 5.0
-"""Points that the identity is worth, beside one for every four dimensions."""
+"""Weight of the identity, in points; one more is added for every four dimensions."""
 
 VARIANCES = 1e-4, 1e4
 """Least and largest variance of the layer."""
@@ -38,12 +38,12 @@ def fit_affine(x: np.ndarray, grad: np.ndarray, weights: np.ndarray) -> Affine:
     """
     dim = x.shape[1]
     total = weights.sum() ** 2 / np.sum(weights**2)
-    share = weights / weights.sum()
+    probability = weights / weights.sum()
     prior = PRIOR_POINTS + dim / 4
     keep = total / (total + prior)
-    mean_x, mean_grad = share @ x, share @ grad
+    mean_x, mean_grad = probability @ x, probability @ grad
     spread_x, spread_grad = (
-        keep * (rows - mean).T @ ((rows - mean) * share[:, None])
+        keep * (rows - mean).T @ ((rows - mean) * probability[:, None])
         + (1 - keep) * np.eye(dim)
         for rows, mean in ((x, mean_x), (grad, mean_grad))
     )

@@ -46,14 +46,12 @@ class Coupling(AbstractLayer):
         return xp.concatenate([c, straight], axis=1) @ self.axes.T
 
     def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        r"""Rows $J^\top g$."""
         scale, slope = self._jacobian(x)
         first, others = self._split(grad)
         first = first + np.sum(others * slope, axis=1, keepdims=True)
         return np.concatenate([first, others * scale], axis=1) @ self.axes.T
 
     def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        r"""Rows $J^{-\top} g$."""
         scale, slope = self._jacobian(x)
         first, others = self._split(grad)
         others = others / scale

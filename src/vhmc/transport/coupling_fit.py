@@ -17,7 +17,7 @@ from vhmc.transport.coupling import (
     parabola,
     parabola_slope,
 )
-from vhmc.transport.influence import influence, tempered
+from vhmc.transport.influence import influence, log_capped
 
 NUM_PRINCIPAL = 4
 """Directions of the largest errors, and of the largest third derivatives, that are
@@ -173,7 +173,7 @@ def loss(
     rest = others * scale - straight
     first = grad[:, 0] + np.sum(others * slope, axis=1) - np.sum(rate) - c[:, 0]
     square = (np.sum(rest**2, axis=1) + first**2) / dim
-    tamed, slope_of = tempered(square)
+    tamed, slope_of = log_capped(square)
     by_rest = 2 / (number * dim) * slope_of[:, None] * rest
     by_first = 2 / (number * dim) * slope_of * first
     by_rate = np.sum(by_rest * c * (others * scale + straight), axis=0)

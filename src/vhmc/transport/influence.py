@@ -1,4 +1,4 @@
-"""Score errors with bounded influence, so that no single point rules a fit."""
+"""Cap the weight of points with large score errors, so that none dominates a fit."""
 
 import numpy as np
 
@@ -17,12 +17,12 @@ def influence(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
 
 
 def robust_score_errors(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-    """Squared errors from the standard normal's score, by dimension, tempered."""
+    """Squared errors from the standard normal's score, by dimension, log-capped."""
     square = np.sum((grad - x) ** 2, axis=1) / x.shape[1]
-    return tempered(square)[0]
+    return log_capped(square)[0]
 
 
-def tempered(square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def log_capped(square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Squares that grow by their logarithm beyond `MAX_ERROR`, and the derivatives."""
     ratio = np.maximum(square / MAX_ERROR, 1.0)
     return np.minimum(square, MAX_ERROR) + MAX_ERROR * np.log(ratio), 1 / ratio

@@ -13,7 +13,8 @@ class AbstractLayer(eqx.Module):
     r"""A bijection $\theta = T(x)$ from latent to outer coordinates, one point a row.
 
     `inverse` and `log_det` serve the host and compiled programs: they take their
-    functions from the array they are given. Everything else runs on the host.
+    functions from the array they are given. Everything else runs on the host. A new
+    layer needs a fit in `map_fit.FAMILIES`.
     """
 
     @abc.abstractmethod

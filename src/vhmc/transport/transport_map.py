@@ -1,4 +1,4 @@
-"""The transport map: layers to coordinates where the posterior is standard normal."""
+"""The transport map: layers to coordinates where the posterior is about normal."""
 
 import functools
 

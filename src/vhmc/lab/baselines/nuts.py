@@ -56,20 +56,15 @@ def nuts(
 
 
 def nuts_chains(
-    potential: Potential,
-    starts: np.ndarray,
-    seed: int,
-    num_draws: int,
-    num_warmup: int,
+    potential: Potential, starts: np.ndarray, seed: int, num_draws: int, num_warmup: int
 ) -> tuple[np.ndarray, int]:
     """Draws of a chain from each row of `starts`, and the gradients they took.
 
     potential: an energy that does not count; if a pytree of arrays, it compiles once.
     """
-    blackjax = load_blackjax()
     keys = jax.random.split(jax.random.key(seed), len(starts))
     draws, num_steps = _chains(
-        potential, blackjax, keys, jnp.asarray(starts), num_draws, num_warmup
+        potential, load_blackjax(), keys, jnp.asarray(starts), num_draws, num_warmup
     )
     # Each chain also evaluates the energy at its start.
     return np.asarray(draws), int(num_steps.sum()) + len(starts)

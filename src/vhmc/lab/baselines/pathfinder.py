@@ -4,6 +4,7 @@ The formulas are BlackJAX's. The paths are SciPy's: BlackJAX evaluates the model
 per step, and estimates ELBOs of steps that were never made.
 """
 
+import contextlib
 import itertools
 from typing import NamedTuple
 
@@ -90,18 +91,10 @@ def _path(target: Target, rng: np.random.Generator, allowed: int) -> list[_Point
     def remember(theta):
         path.append(_Point(theta.copy(), grads[theta.tobytes()]))
 
+    how = {"jac": True, "method": "L-BFGS-B", "callback": remember}
     options = {"maxcor": HISTORY, "maxls": LINE_SEARCH, "ftol": 1e-9}
-    try:
-        scipy.optimize.minimize(
-            objective,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            callback=remember,
-            options=options,
-        )
-    except _SpentError:
-        pass
+    with contextlib.suppress(_SpentError):
+        scipy.optimize.minimize(objective, start, options=options, **how)
     return path
 
 
@@ -149,7 +142,5 @@ def _draw(fit: _Fit, rng: np.random.Generator, number: int) -> Weighted:
     sample = jax.jit(load_blackjax().optimizers.lbfgs.bfgs_sample, static_argnums=1)
     key = jax.random.key(rng.integers(2**32))
     # BlackJAX expects the gradient of the log density.
-    drawn = sample(
-        key, number, fit.point.theta, -fit.point.grad, fit.alpha, fit.beta, fit.gamma
-    )
-    return Weighted(*map(np.asarray, drawn))
+    (theta, grad), *factors = fit
+    return Weighted(*map(np.asarray, sample(key, number, theta, -grad, *factors)))

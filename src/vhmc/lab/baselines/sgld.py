@@ -30,7 +30,6 @@ class Constant(eqx.Module):
     step_size: float
 
     def __call__(self, count: Scalar) -> Scalar:
-        """Step size at an iteration."""
         return jnp.full_like(count, self.step_size)
 
 
@@ -42,7 +41,6 @@ class Annealed(eqx.Module):
     delta: float
 
     def __call__(self, count: Scalar) -> Scalar:
-        """Step size at an iteration."""
         return self.a * (self.b + count) ** -self.delta
 
 
@@ -99,12 +97,11 @@ class SGLD(eqx.Module):
         self, rng: np.random.Generator, state: SGLDState, num_draws: int
     ) -> tuple[SGLDState, np.ndarray]:
         """The next draws, one per row."""
-        num_rows = len(self.rows[0])
-        batches = draw_batches(
-            rng, num_rows, self.batch_size, num_draws * self.thin
-        ).reshape(num_draws, self.thin, self.batch_size)
+        num_rows, number = len(self.rows[0]), num_draws * self.thin
+        batches = draw_batches(rng, num_rows, self.batch_size, number)
         key = jax.random.key(int(rng.integers(2**31)))
-        state, draws = _run(self, key, state, jnp.asarray(batches))
+        blocks = jnp.asarray(batches.reshape(num_draws, self.thin, -1))
+        state, draws = _run(self, key, state, blocks)
         return state, np.asarray(draws)
 
     @property
@@ -151,7 +148,6 @@ def draw_batches(
         )
     per_epoch = num_rows // batch_size
     epochs = -(-number // per_epoch)
-    orders = [
-        rng.permutation(num_rows)[: per_epoch * batch_size] for _ in range(epochs)
-    ]
+    used = per_epoch * batch_size
+    orders = [rng.permutation(num_rows)[:used] for _ in range(epochs)]
     return np.concatenate(orders).reshape(-1, batch_size)[:number]

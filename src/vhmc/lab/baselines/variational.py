@@ -17,6 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from scipy.special import log_ndtr
 
@@ -91,9 +92,8 @@ def fixed_form(
     mean, covariance = _iterate(
         key_draws, log_prior, log_likelihood, arrays, initial, jnp.asarray(batches)
     )
-    return FixedForm(
-        np.asarray(mean), np.asarray(covariance), num_iterations * batch_size
-    )
+    number = num_iterations * batch_size
+    return FixedForm(np.asarray(mean), np.asarray(covariance), number)
 
 
 class _Sums(NamedTuple):
@@ -127,15 +127,10 @@ def _iterate(key, log_prior, log_likelihood, rows, initial, batches):
         count, batch = inputs
         lower = jnp.linalg.cholesky(sums.precision)
         white = jax.random.normal(jax.random.fold_in(key, count), sums.theta.shape)
-        theta = sums.mean + jax.scipy.linalg.solve_triangular(
-            lower, white, lower=True, trans=1
-        )
+        theta = sums.mean + solve_triangular(lower, white, lower=True, trans=1)
         grad, hessian = estimate(theta, batch)
-        new = jax.tree.map(
-            lambda old, now: (1 - rate) * old + rate * now,
-            sums,
-            _Sums(-hessian, grad, theta),
-        )
+        seen = _Sums(-hessian, grad, theta)
+        new = jax.tree.map(lambda old, now: (1 - rate) * old + rate * now, sums, seen)
         is_late = count >= num_iterations // 2
         total = jax.tree.map(lambda all_, one: all_ + is_late * one, total, new)
         return (new, total), None

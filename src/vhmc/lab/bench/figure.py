@@ -1,7 +1,7 @@
 """Errors against evaluations: a panel for each problem, a line for each method."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -22,21 +22,13 @@ CEILING = 5.0
 """Errors beyond this, and infinite ones, sit on the edge: they are all useless."""
 
 
-class Look(NamedTuple):
-    """How a method is drawn."""
-
-    color: str
-    marker: str
-    line: str
-
-
-LOOKS = {
-    "vhmc": Look(BLUE, "o", "-"),
-    "fisher-gaussian": Look("#56b4e9", "s", "--"),
-    "laplace": Look(GREY, "v", ":"),
-    "laplace+psis": Look("#444444", "^", "-."),
-    "pathfinder+psis": Look(ORANGE, "D", "--"),
-    NUTS: Look("#7b3294", "*", "none"),
+LOOKS: dict[str, dict[str, Any]] = {
+    "vhmc": dict(color=BLUE, marker="o", linestyle="-"),
+    "fisher-gaussian": dict(color="#56b4e9", marker="s", linestyle="--"),
+    "laplace": dict(color=GREY, marker="v", linestyle=":"),
+    "laplace+psis": dict(color="#444444", marker="^", linestyle="-."),
+    "pathfinder+psis": dict(color=ORANGE, marker="D", linestyle="--"),
+    NUTS: dict(color="#7b3294", marker="*", linestyle="none"),
 }
 
 
@@ -66,19 +58,15 @@ def error_panels(rows: Sequence[Row], measure: str, label: str) -> Figure:
     figure.supxlabel("evaluations of the model")
     figure.supylabel(label)
     methods = {row.method for row in rows}
-    handles: list[Any] = [
-        Line2D([], [], label=method, markersize=8, **_style(look))
+    handles = [
+        Line2D([], [], label=method, markersize=8, **look)
         for method, look in LOOKS.items()
         if method in methods
     ]
-    wanted = Line2D(
-        [], [], color="black", linewidth=0.8, label=f"{TOLERANCE:g}, wanted"
-    )
-    figure.legend(
-        handles=[*handles, wanted],
-        loc="outside upper center",
-        ncols=4 if columns > 2 else 3,
-    )
+    label = f"{TOLERANCE:g}, wanted"
+    handles.append(Line2D([], [], color="black", linewidth=0.8, label=label))
+    ncols = 4 if columns > 2 else 3
+    figure.legend(handles=handles, loc="outside upper center", ncols=ncols)
     return figure
 
 
@@ -95,28 +83,22 @@ def _panel(axis, rows: list[Row], measure: str) -> None:
             [row.num_evaluations for row in mine],
             [min(getattr(row, measure), top) for row in mine],
             s=14,
-            color=look.color,
+            color=look["color"],
             alpha=0.3,
             linewidths=0,
             clip_on=False,
         )
-        medians = [
-            (
-                median(row.num_evaluations for row in mine if row.budget == budget),
-                median(getattr(row, measure) for row in mine if row.budget == budget),
-            )
-            for budget in sorted({row.budget for row in mine})
-        ]
+        budgets = sorted({row.budget for row in mine})
+        groups = [[row for row in mine if row.budget == budget] for budget in budgets]
         axis.plot(
-            [cost for cost, _ in medians],
-            [min(error, top) for _, error in medians],
+            [median(row.num_evaluations for row in some) for some in groups],
+            [min(median(getattr(r, measure) for r in some), top) for some in groups],
             markersize=14 if method == NUTS else 7,
             clip_on=False,
             zorder=4 if method == OURS else 3,
-            **_style(look),
+            **look,
         )
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    axis.set(xscale="log", yscale="log")
     axis.set_ylim(top=top)
     axis.grid(alpha=0.3)
 
@@ -125,13 +107,7 @@ def _label(axis: Axis, low: float, high: float) -> None:
     """Plain numbers: at powers of ten, and at 2 and 5 where there are few of them."""
     is_wide = high > 30 * low
     axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(_short))
+    axis.set_major_formatter(
+        FuncFormatter(lambda x, _: f"{x / 1000:g}k" if x >= 1000 else f"{x:g}")
+    )
     axis.set_minor_formatter(NullFormatter())
-
-
-def _short(value: float, position: int | None = None) -> str:
-    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
-
-
-def _style(look: Look) -> dict[str, Any]:
-    return {"color": look.color, "marker": look.marker, "linestyle": look.line}

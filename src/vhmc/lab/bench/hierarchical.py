@@ -6,7 +6,6 @@ centred form is a funnel; the non-centred one is close to its prior.
 """
 
 import json
-from collections.abc import Callable
 from importlib import resources
 
 import jax.numpy as jnp
@@ -14,69 +13,48 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
-from vhmc.evaluation.target import Target
-from vhmc.lab.bench.problem import Draws, Problem
+from vhmc.lab.bench.problem import Model, Problem, with_moments
 from vhmc.lab.models.beta_binomial import cancer_mortality
-from vhmc.models.from_jax import from_jax
 from vhmc.numerics.constraints import positive
 
 REFERENCE = "hierarchical_reference.json"
 """Moments of a long NUTS run, made by benchmarks/hierarchical_reference.py."""
 
-NAMES = ("mu", "tau", *(f"eta[{j + 1}]" for j in range(20)))
-
 
 def noncentred() -> Problem:
     r"""Problem on $\mu$, $\tau$ and $z_j = (\eta_j - \mu) / \tau$."""
-    return _problem("hierarchical-noncentred", noncentred_target, is_centred=False)
+    return _problem("hierarchical-noncentred", noncentred_model())
 
 
 def centred() -> Problem:
-    r"""Problem on $\mu$, $\tau$ and $\eta_j$."""
-    return _problem("hierarchical-centred", centred_target, is_centred=True)
-
-
-def noncentred_target() -> Target:
-    """Target that starts where the prior is centred."""
-
-    def log_density(p):
-        eta = p["mu"] + p["tau"] * p["z"]
-        return _log_likelihood(eta) + _log_prior(p) + jnp.sum(norm.logpdf(p["z"]))
-
-    init = {"mu": -7.0, "tau": 1.0, "z": np.zeros(20)}
-    return from_jax(log_density, init, {"tau": positive})
-
-
-def centred_target() -> Target:
-    """Target that starts where the prior is centred."""
+    r"""Problem on $\mu$, $\tau$ and $\eta_j$; starts where the prior is centred."""
 
     def log_density(p):
         population = jnp.sum(norm.logpdf(p["eta"], p["mu"], p["tau"]))
         return _log_likelihood(p["eta"]) + _log_prior(p) + population
 
     init = {"mu": -7.0, "tau": 1.0, "eta": np.full(20, -7.0)}
-    return from_jax(log_density, init, {"tau": positive})
+    return _problem("hierarchical-centred", Model(log_density, init, {"tau": positive}))
 
 
-def quantities(draws: Draws, is_centred: bool) -> np.ndarray:
-    """Columns in the order of `NAMES`."""
-    mu, tau = draws["mu"][..., None], draws["tau"][..., None]
-    eta = draws["eta"] if is_centred else mu + tau * draws["z"]
-    return np.concatenate([mu, tau, eta], axis=-1)
+def noncentred_model() -> Model:
+    """Model that starts where the prior is centred, and reports the centred form."""
+
+    def log_density(p):
+        eta = p["mu"] + p["tau"] * p["z"]
+        return _log_likelihood(eta) + _log_prior(p) + jnp.sum(norm.logpdf(p["z"]))
+
+    def report(d):
+        eta = d["mu"][..., None] + d["tau"][..., None] * d["z"]
+        return {"mu": d["mu"], "tau": d["tau"], "eta": eta}
+
+    init = {"mu": -7.0, "tau": 1.0, "z": np.zeros(20)}
+    return Model(log_density, init, {"tau": positive}, report)
 
 
-def _problem(name: str, make: Callable[[], Target], is_centred: bool) -> Problem:
+def _problem(name: str, model: Model) -> Problem:
     text = resources.files(__package__).joinpath(REFERENCE).read_text()
-    moments = json.loads(text)["quantities"]
-    return Problem(
-        name,
-        make,
-        lambda draws: quantities(draws, is_centred),
-        NAMES,
-        np.array([moments[name]["mean"] for name in NAMES]),
-        np.array([moments[name]["sd"] for name in NAMES]),
-        is_gaussian=False,
-    )
+    return with_moments(name, model, json.loads(text)["quantities"])
 
 
 def _log_likelihood(eta: Array) -> Array:

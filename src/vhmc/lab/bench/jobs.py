@@ -51,21 +51,19 @@ def run_jobs(
     known = sum(key in done for key in asked)
     if known:
         report(f"{known} of {len(asked)} runs are in {path} already and are skipped")
-    waiting = [_without(job, done) for job in jobs]
-    waiting = [job for job in waiting if job.tasks]
+    waiting = []
+    for job in jobs:
+        left = [task for task in job.tasks if (job.name, *task) not in done]
+        if left:
+            waiting.append(job._replace(tasks=tuple(left)))
     _check(waiting)
     if path:
         start_file(path)
-    perform = _here if workers == 1 else _in_processes
-    for row in perform(waiting, path, workers):
+    here = (row for job in waiting for row in _runs(job, path))
+    for row in here if workers == 1 else _in_processes(waiting, path, workers):
         report(str(row))
         done[row.key] = row
     return [done[key] for key in asked]
-
-
-def _without(job: Job, done: dict[tuple[str, str, int, int], Row]) -> Job:
-    left = [task for task in job.tasks if (job.name, *task) not in done]
-    return job._replace(tasks=tuple(left))
 
 
 def _check(jobs: Sequence[Job]) -> None:
@@ -87,11 +85,6 @@ def _runs(job: Job, path: Path | None) -> Iterator[Row]:
         if path:
             append_row(path, row)
         yield row
-
-
-def _here(jobs: Sequence[Job], path: Path | None, workers: int) -> Iterator[Row]:
-    for job in jobs:
-        yield from _runs(job, path)
 
 
 def _all_runs(job: Job, path: Path | None) -> list[Row]:

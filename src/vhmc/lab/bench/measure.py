@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from vhmc._types import Potential
-from vhmc.evaluation.guard import Guarded
 from vhmc.evaluation.target import Answers, Target
+from vhmc.evaluation.user_code import Guarded
 from vhmc.lab.bench import rivals
 from vhmc.lab.bench.problem import Problem, errors
-from vhmc.lab.bench.rows import Row, one_line
+from vhmc.lab.bench.rivals import Outcome
+from vhmc.lab.bench.rows import Row
 from vhmc.sampler.sample import sample
 
 
@@ -27,7 +28,6 @@ class TimedTarget(Target):
         self.seconds = 0.0
 
     def fingerprint(self) -> str:
-        """The target's own."""
         return self.target.fingerprint()
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:
@@ -38,7 +38,6 @@ class TimedTarget(Target):
             self.seconds += time.perf_counter() - began
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """The target's own."""
         began = time.perf_counter()
         try:
             return self.target.hessian(theta)
@@ -47,23 +46,12 @@ class TimedTarget(Target):
 
     @property
     def hessian_price(self) -> int:
-        """The target's own."""
         return self.target.hessian_price
 
     @property
     def potential(self) -> Potential:
         """The target's own, untimed."""
         return self.target.potential
-
-
-class Outcome(NamedTuple):
-    """What a method returned, its draws unconstrained."""
-
-    draws: np.ndarray
-    num_evaluations: int
-    verdict: str = ""
-    correction: str = ""
-    note: str = ""
 
 
 Method = Callable[[TimedTarget, int, int], Outcome]
@@ -78,18 +66,10 @@ def _sampled(num_features: int | None) -> Method:
         return Outcome(
             posterior.unconstrained,
             posterior.num_evaluations,
+            " | ".join(posterior.warnings),
             posterior.verdict.status if posterior.verdict else "",
             posterior.correction,
-            " | ".join(posterior.warnings),
         )
-
-    return method
-
-
-def _rival(function: Callable[..., rivals.Rival]) -> Method:
-    def method(target: TimedTarget, budget: int, seed: int) -> Outcome:
-        found = function(target, budget, seed)
-        return Outcome(found.draws, found.num_evaluations, note=found.note)
 
     return method
 
@@ -98,16 +78,16 @@ def _nuts(target: TimedTarget, budget: int, seed: int) -> Outcome:
     """NUTS, untimed: the model is compiled into its loop."""
     found = rivals.nuts(target.target, budget, seed)
     target.seconds = np.nan
-    return Outcome(found.draws, found.num_evaluations, note=found.note)
+    return found
 
 
 NUTS = "nuts"
 BUDGETED: dict[str, Method] = {
     "vhmc": _sampled(None),
     "fisher-gaussian": _sampled(0),
-    "laplace": _rival(rivals.laplace_only),
-    "laplace+psis": _rival(rivals.laplace_psis),
-    "pathfinder+psis": _rival(rivals.pathfinder_psis),
+    "laplace": rivals.laplace_only,
+    "laplace+psis": rivals.laplace_psis,
+    "pathfinder+psis": rivals.pathfinder_psis,
 }
 """Methods that keep to a budget."""
 METHODS = {**BUDGETED, NUTS: _nuts}
@@ -131,21 +111,18 @@ def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row
     with warnings.catch_warnings():
         # A bad verdict warns; here it is a column.
         warnings.simplefilter("ignore")
-        method = Guarded(METHODS[task.method])
-        outcome, failure = method(timed, task.budget, task.seed)
+        run = Guarded(METHODS[task.method])
+        outcome, failure = run(timed, task.budget, task.seed)
     seconds = time.perf_counter() - began
     if failure:
-        spent = target.num_evaluations - before
-        outcome = Outcome(np.empty(0), spent, note=failure)
+        outcome = Outcome(np.empty(0), target.num_evaluations - before, failure)
     else:
         draws = target.parameters.constrain(outcome.draws)
         mean_error, sd_error = errors(problem, draws)
     return Row(
         problem=problem.name,
         dim=target.dim,
-        method=task.method,
-        budget=task.budget,
-        seed=task.seed,
+        **task._asdict(),
         mean_error=mean_error,
         sd_error=sd_error,
         num_evaluations=outcome.num_evaluations,
@@ -154,5 +131,5 @@ def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row
         is_first=is_first,
         verdict=outcome.verdict,
         correction=outcome.correction,
-        note=one_line(outcome.note),
+        note=" ".join(outcome.note.split()),  # a row is a line of the file
     )

@@ -6,17 +6,14 @@ The models are those of the folder's README; initial values are not tuned.
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
-from jaxtyping import Array
 
-from vhmc.lab.bench.problem import Draws, Problem, half_cauchy
+from vhmc.lab.bench.problem import Model, Problem, half_cauchy, with_moments
 from vhmc.lab.data.dataset import find_folder
-from vhmc.models.from_jax import from_jax
 from vhmc.numerics.constraints import ordered, positive, unit_interval
 
 JITTER = 1e-10
@@ -40,14 +37,8 @@ def ark() -> Problem:
         prior = norm.logpdf(p["alpha"], 0, 10) + jnp.sum(norm.logpdf(p["beta"], 0, 10))
         return likelihood + prior + half_cauchy(p["sigma"], 2.5)
 
-    return _problem(
-        "arK",
-        log_density,
-        {"alpha": 0.0, "beta": np.zeros(order), "sigma": 1.0},
-        {"sigma": positive},
-        lambda d: _beside(d["alpha"][..., None], d["beta"], d["sigma"][..., None]),
-        is_gaussian=True,
-    )
+    init = {"alpha": 0.0, "beta": np.zeros(order), "sigma": 1.0}
+    return _problem("arK", Model(log_density, init, {"sigma": positive}))
 
 
 def eight_schools() -> Problem:
@@ -60,16 +51,13 @@ def eight_schools() -> Problem:
         prior = norm.logpdf(p["mu"], 0, 5) + jnp.sum(norm.logpdf(p["t"]))
         return likelihood + prior + half_cauchy(p["tau"], 5.0)
 
-    def quantities(d):
-        mu, tau = d["mu"][..., None], d["tau"][..., None]
-        return _beside(mu + tau * d["t"], mu, tau)
+    def report(d):
+        theta = d["mu"][..., None] + d["tau"][..., None] * d["t"]
+        return {"theta": theta, "mu": d["mu"], "tau": d["tau"]}
 
+    init = {"mu": 0.0, "tau": 1.0, "t": np.zeros(len(y))}
     return _problem(
-        "eight_schools",
-        log_density,
-        {"mu": 0.0, "tau": 1.0, "t": np.zeros(len(y))},
-        {"tau": positive},
-        quantities,
+        "eight_schools", Model(log_density, init, {"tau": positive}, report)
     )
 
 
@@ -91,17 +79,13 @@ def garch() -> Problem:
         # The prior is flat in beta1, not in the fraction.
         return jnp.sum(norm.logpdf(y, p["mu"], scale)) + jnp.log1p(-p["alpha1"])
 
-    def quantities(d):
-        beta1 = (1 - d["alpha1"]) * d["share"]
-        return np.stack([d["mu"], d["alpha0"], d["alpha1"], beta1], axis=-1)
+    def report(d):
+        kept = {name: d[name] for name in ("mu", "alpha0", "alpha1")}
+        return kept | {"beta1": (1 - d["alpha1"]) * d["share"]}
 
-    return _problem(
-        "garch",
-        log_density,
-        {"mu": 0.0, "alpha0": 1.0, "alpha1": 0.5, "share": 0.5},
-        {"alpha0": positive, "alpha1": unit_interval, "share": unit_interval},
-        quantities,
-    )
+    init = {"mu": 0.0, "alpha0": 1.0, "alpha1": 0.5, "share": 0.5}
+    supports = {"alpha0": positive, "alpha1": unit_interval, "share": unit_interval}
+    return _problem("garch", Model(log_density, init, supports, report))
 
 
 def gp_pois_regr() -> Problem:
@@ -121,19 +105,15 @@ def gp_pois_regr() -> Problem:
         prior = gamma + norm.logpdf(p["alpha"], 0, 2)
         return likelihood + prior + jnp.sum(norm.logpdf(p["white"]))
 
-    def quantities(d):
+    def report(d):
         rho, alpha = d["rho"].ravel(), d["alpha"].ravel()
         white = d["white"].reshape(-1, len(x))
         f = np.asarray(jax.vmap(latent)(rho, alpha, white)).reshape(d["white"].shape)
-        return _beside(d["rho"][..., None], d["alpha"][..., None], f)
+        return {"rho": d["rho"], "alpha": d["alpha"], "f": f}
 
-    return _problem(
-        "gp_pois_regr",
-        log_density,
-        {"rho": 1.0, "alpha": 1.0, "white": np.zeros(len(x))},
-        {"rho": positive, "alpha": positive},
-        quantities,
-    )
+    init = {"rho": 1.0, "alpha": 1.0, "white": np.zeros(len(x))}
+    supports = {"rho": positive, "alpha": positive}
+    return _problem("gp_pois_regr", Model(log_density, init, supports, report))
 
 
 def kidiq() -> Problem:
@@ -146,14 +126,8 @@ def kidiq() -> Problem:
         likelihood = jnp.sum(norm.logpdf(score, design @ p["beta"], p["sigma"]))
         return likelihood + half_cauchy(p["sigma"], 2.5)
 
-    return _problem(
-        "kidiq",
-        log_density,
-        {"beta": np.zeros(4), "sigma": 1.0},
-        {"sigma": positive},
-        lambda d: _beside(d["beta"], d["sigma"][..., None]),
-        is_gaussian=True,
-    )
+    init = {"beta": np.zeros(4), "sigma": 1.0}
+    return _problem("kidiq", Model(log_density, init, {"sigma": positive}))
 
 
 def low_dim_gauss_mix() -> Problem:
@@ -167,14 +141,9 @@ def low_dim_gauss_mix() -> Problem:
         scales = jnp.concatenate([p["mu"], p["sigma"]])
         return likelihood + jnp.sum(norm.logpdf(scales, 0, 2)) + 4 * jnp.sum(log_theta)
 
-    return _problem(
-        "low_dim_gauss_mix",
-        log_density,
-        {"mu": np.array([-1.0, 1.0]), "sigma": np.ones(2), "theta": 0.5},
-        {"mu": ordered, "sigma": positive, "theta": unit_interval},
-        lambda d: _beside(d["mu"], d["sigma"], d["theta"][..., None]),
-        is_gaussian=True,
-    )
+    init = {"mu": np.array([-1.0, 1.0]), "sigma": np.ones(2), "theta": 0.5}
+    supports = {"mu": ordered, "sigma": positive, "theta": unit_interval}
+    return _problem("low_dim_gauss_mix", Model(log_density, init, supports))
 
 
 POSTERIORDB: dict[str, Callable[[], Problem]] = {
@@ -187,33 +156,13 @@ POSTERIORDB: dict[str, Callable[[], Problem]] = {
 }
 
 
-def _problem(
-    name: str,
-    log_density: Callable[[Any], Array],
-    init: dict[str, Any],
-    constraints: dict[str, Any],
-    quantities: Callable[[Draws], np.ndarray],
-    is_gaussian: bool = False,
-) -> Problem:
+def _problem(name: str, model: Model) -> Problem:
     posteriors = json.loads((folder() / "reference.json").read_text())["posteriors"]
     # The folder's names are data-model; the data's name alone is unique.
     key = next(key for key in posteriors if key.split("-")[0] == name)
-    moments = posteriors[key]["parameters"]
-    return Problem(
-        name,
-        lambda: from_jax(log_density, init, constraints),
-        quantities,
-        tuple(moments),
-        np.array([entry["mean"] for entry in moments.values()]),
-        np.array([entry["sd"] for entry in moments.values()]),
-        is_gaussian,
-    )
+    return with_moments(name, model, posteriors[key]["parameters"])
 
 
 def _data(name: str) -> dict[str, np.ndarray]:
     with np.load(folder() / "data" / f"{name}.npz") as arrays:
         return dict(arrays)
-
-
-def _beside(*blocks: np.ndarray) -> np.ndarray:
-    return np.concatenate(blocks, axis=-1)

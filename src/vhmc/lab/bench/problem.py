@@ -1,7 +1,7 @@
 """Posteriors with known moments, errors of draws, and densities for models."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,21 +10,54 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from vhmc.evaluation.target import Target
+from vhmc.models.from_jax import from_jax
+from vhmc.numerics.constraints import AbstractConstraint
 
 Draws = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A model, what is reported of it, and the reference moments of that.
+class Model(NamedTuple):
+    """A log density with its parameters, and what is reported of them.
 
-    make: a fresh target, so that its count of evaluations starts at zero.
-    quantities: maps named draws of any leading shape to the reported quantities, along
-        a last axis.
-    names: of the quantities.
+    report: maps named draws to named quantities, both of any leading shape.
+    """
+
+    log_density: Callable[[Any], Array]
+    init: Any
+    constraints: Mapping[str, AbstractConstraint] = {}
+    report: Callable[[Draws], Draws] = dict
+
+    def make(self) -> Target:
+        """A fresh target, so that its count of evaluations starts at zero."""
+        return from_jax(self.log_density, self.init, self.constraints)
+
+    def quantities(self, draws: Draws) -> np.ndarray:
+        """What is reported of named draws of any leading shape, along a last axis."""
+        name, shape = next((k, v.shape) for k, v in self._start().items())
+        values = np.asarray(draws[name])
+        leading = values.shape[: values.ndim - len(shape)]
+        parts = self.report(draws).values()
+        return np.concatenate([np.reshape(p, (*leading, -1)) for p in parts], axis=-1)
+
+    def names(self) -> tuple[str, ...]:
+        """Names in the order of `quantities`, entries of an array counted from one."""
+        names: list[str] = []
+        for name, value in self.report(self._start()).items():
+            entries = [f"{name}[{i + 1}]" for i in range(np.size(value))]
+            names += entries if np.ndim(value) else [name]
+        return tuple(names)
+
+    def _start(self) -> Draws:
+        init = self.init if isinstance(self.init, dict) else {"theta": self.init}
+        return {name: np.asarray(value, dtype=float) for name, value in init.items()}
+
+
+class Problem(NamedTuple):
+    """A model, and the reference moments of what is reported of it.
+
+    make, quantities, names: those of the model.
     mean: reference means of the quantities.
     sd: reference standard deviations of the quantities.
-    is_gaussian: whether the posterior is close to a Gaussian when unconstrained.
     """
 
     name: str
@@ -33,15 +66,15 @@ class Problem:
     names: tuple[str, ...]
     mean: np.ndarray
     sd: np.ndarray
-    is_gaussian: bool
 
-    def __post_init__(self):
-        shape = (len(self.names),)
-        if self.mean.shape != shape or self.sd.shape != shape:
-            raise ValueError(
-                f"{self.name} names {len(self.names)} quantities, but its moments have "
-                f"shapes {self.mean.shape} and {self.sd.shape}"
-            )
+
+def with_moments(
+    name: str, model: Model, moments: Mapping[str, Mapping[str, float]]
+) -> Problem:
+    """A problem of a model; `moments` has `mean` and `sd` of each quantity by name."""
+    names = model.names()
+    mean, sd = (np.array([moments[n][kind] for n in names]) for kind in ("mean", "sd"))
+    return Problem(name, model.make, model.quantities, names, mean, sd)
 
 
 def errors(problem: Problem, draws: Draws) -> tuple[float, float]:
@@ -55,6 +88,20 @@ def errors(problem: Problem, draws: Draws) -> tuple[float, float]:
     mean_errors = np.abs(values.mean(axis=0) - problem.mean) / problem.sd
     sd_errors = np.abs(values.std(axis=0, ddof=1) / problem.sd - 1)
     return float(mean_errors.max()), float(sd_errors.max())
+
+
+def logs(*names: str) -> Callable[[Draws], Draws]:
+    """Report these parameters on a log scale, since their tails are long."""
+
+    def report(draws):
+        return {
+            f"log_{name}" if name in names else name: (
+                np.log(value) if name in names else value
+            )
+            for name, value in draws.items()
+        }
+
+    return report
 
 
 def negative_binomial(count, log_mean, size) -> Array:

@@ -4,6 +4,7 @@ All start from `target.start`, or around it, and count every evaluation. A metho
 fails returns draws of NaN and a note that says why.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,39 +16,27 @@ from vhmc.numerics.importance import pareto_smooth
 from vhmc.paper.laplace_guide import laplace
 
 CHAINS, WARMUP = 4, 1000
-NO_START = "no finite start was found"
 
 
-class Rival(NamedTuple):
+class Outcome(NamedTuple):
     """What a method returned.
 
-    draws: unconstrained, one per row.
+    draws: unconstrained, along the last axis.
     num_evaluations: of the model, the search for a start included.
     note: what a reader of a table should know, or empty.
+    verdict, correction: of `vhmc.sample`.
     """
 
     draws: np.ndarray
     num_evaluations: int
-    note: str
-
-
-def laplace_only(
-    target: Target, budget: int, seed: int, num_draws: int = 4000
-) -> Rival:
-    """Draws of the Gaussian at the mode, which take no further evaluations."""
-    return _laplace(target, budget, seed, num_draws, is_weighted=False)
-
-
-def laplace_psis(
-    target: Target, budget: int, seed: int, num_draws: int = 4000
-) -> Rival:
-    """The Gaussian at the mode, reweighted with what is left of the budget."""
-    return _laplace(target, budget, seed, num_draws, is_weighted=True)
+    note: str = ""
+    verdict: str = ""
+    correction: str = ""
 
 
 def pathfinder_psis(
     target: Target, budget: int, seed: int, num_draws: int = 4000
-) -> Rival:
+) -> Outcome:
     """Multi-path Pathfinder; its pooled draws are reweighted with the budget left."""
     before = target.num_evaluations
     drawn = pathfinder(target, np.random.default_rng(seed), budget)
@@ -62,20 +51,19 @@ def pathfinder_psis(
     return _resampled(target, before, pooled, seed, num_draws, note)
 
 
-def nuts(target: Target, budget: int, seed: int, num_draws: int = 4000) -> Rival:
+def nuts(target: Target, budget: int, seed: int, num_draws: int = 4000) -> Outcome:
     """BlackJAX's NUTS with a dense metric, with as many evaluations as it takes."""
     del budget
     before = target.num_evaluations
     run = baseline_nuts(target, seed, num_draws, WARMUP, CHAINS)
     if run is None:
-        return _failed(target, before, num_draws, NO_START)
-    draws = run.draws.reshape(-1, target.dim)
-    return Rival(draws, run.num_evaluations, "")
+        return _failed(target, before, num_draws, "no finite start was found")
+    return Outcome(run.draws.reshape(-1, target.dim), run.num_evaluations)
 
 
 def _laplace(
-    target: Target, budget: int, seed: int, num_draws: int, is_weighted: bool
-) -> Rival:
+    is_weighted: bool, target: Target, budget: int, seed: int, num_draws: int = 4000
+) -> Outcome:
     before = target.num_evaluations
     max_search = budget - target.hessian_price - LINE_SEARCH
     try:
@@ -90,20 +78,21 @@ def _laplace(
     draws = np.asarray(found.guide.mean) + np.linalg.solve(whiten, white.T).T
     note, spent = "; ".join(found.warnings), target.num_evaluations - before
     if not is_weighted:
-        return Rival(draws, spent, note)
+        return Outcome(draws, spent, note)
     log_density = -0.5 * np.sum(white**2, axis=1)
     drawn = Weighted(draws[: budget - spent], log_density[: budget - spent])
     return _resampled(target, before, drawn, seed, num_draws, note)
 
 
+laplace_only = partial(_laplace, False)
+"""Draws of the Gaussian at the mode, which take no further evaluations."""
+laplace_psis = partial(_laplace, True)
+"""The Gaussian at the mode, reweighted with what is left of the budget."""
+
+
 def _resampled(
-    target: Target,
-    before: int,
-    drawn: Weighted,
-    seed: int,
-    num_draws: int,
-    note: str,
-) -> Rival:
+    target: Target, before: int, drawn: Weighted, seed: int, num_draws: int, note: str
+) -> Outcome:
     """Evaluate each draw, smooth the importance weights, resample with replacement."""
     energy = target.evaluate(drawn.draws).energy
     log_ratios = -energy - drawn.log_density
@@ -117,9 +106,9 @@ def _resampled(
     )
     notes = [f"{len(drawn.draws)} weights, Pareto k {tail:.2f}", note]
     num_evaluations = target.num_evaluations - before
-    return Rival(drawn.draws[chosen], num_evaluations, "; ".join(filter(None, notes)))
+    return Outcome(drawn.draws[chosen], num_evaluations, "; ".join(filter(None, notes)))
 
 
-def _failed(target: Target, before: int, num_draws: int, note: str) -> Rival:
+def _failed(target: Target, before: int, num_draws: int, note: str) -> Outcome:
     draws = np.full((num_draws, target.dim), np.nan)
-    return Rival(draws, target.num_evaluations - before, f"failed: {note}")
+    return Outcome(draws, target.num_evaluations - before, f"failed: {note}")

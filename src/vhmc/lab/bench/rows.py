@@ -43,11 +43,6 @@ class Row(NamedTuple):
         """What identifies a run."""
         return self.problem, self.method, self.budget, self.seed
 
-    @property
-    def first_note(self) -> str:
-        """The worst reason of the verdict, or the first remark."""
-        return self.note.split(" | ")[0]
-
     def is_within(self, tolerance: float) -> bool:
         """Whether both errors are at most this."""
         return self.mean_error <= tolerance and self.sd_error <= tolerance
@@ -89,11 +84,6 @@ def append_row(path: Path, row: Row) -> None:
         file.write(_lines([row]))
 
 
-def one_line(text: str) -> str:
-    """Text for a cell: a row is a line of the file."""
-    return " ".join(text.split())
-
-
 def _lines(rows: Iterable[tuple]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -107,12 +97,3 @@ def _parsed(cells: list[str]) -> Row:
         for cell, kind in zip(cells, kinds, strict=True)
     ]
     return Row(*values)
-
-
-def totals(rows: Iterable[Row]) -> dict[str, Any]:
-    """Evaluations and seconds of all runs, for the record of a benchmark."""
-    rows = list(rows)
-    return {
-        "evaluations": sum(row.num_evaluations for row in rows),
-        "seconds": round(sum(row.seconds for row in rows), 1),
-    }

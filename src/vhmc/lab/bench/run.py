@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vhmc._arguments import whole
 from vhmc.lab.bench import hierarchical, posteriordb, synthetic
 from vhmc.lab.bench.jobs import Job, run_jobs
 from vhmc.lab.bench.measure import BUDGETED, NUTS, Task
@@ -57,7 +58,8 @@ class Settings:
         check_names("problem", self.problems, PROBLEMS)
         check_names("method", self.methods, BUDGETED)
         check_budgets(self.budgets)
-        check_counts(seeds=self.seeds, workers=self.workers)
+        whole("seeds", self.seeds, 1)
+        whole("workers", self.workers, 1)
         if self.main_budget not in self.budgets:
             raise ValueError(
                 f"main_budget must be one of the budgets {_listed(self.budgets)}, got "
@@ -106,13 +108,6 @@ def check_budgets(budgets: tuple[int, ...]) -> None:
         raise ValueError(
             f"a budget must be at least {LEAST_BUDGET} evaluations, got {min(budgets)}"
         )
-
-
-def check_counts(**counts: int) -> None:
-    """Refuse numbers below one."""
-    for name, number in counts.items():
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
 
 
 def _listed(values: Collection[Any]) -> str:

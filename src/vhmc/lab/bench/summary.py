@@ -10,6 +10,7 @@ do not extrapolate but count the run as it is, and the ratio is a lower bound:
 $$\mathrm{ratio} = \frac{n}{n'} \min\{1, (e / e')^2\}.$$
 """
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -88,39 +89,39 @@ def headline(rows: Sequence[Row], lines: Sequence[dict[str, Any]]) -> str:
 
 
 def _line(rows: list[Row], main_budget: int) -> dict[str, Any]:
-    ours = [row for row in rows if (row.method, row.budget) == (OURS, main_budget)]
-    nuts = [row for row in rows if row.method == NUTS]
+    def middle(name: str, some: Iterable[Row]) -> float:
+        return median(getattr(row, name) for row in some)
+
+    main: dict[str, list[Row]] = {name: [] for name in (*BUDGETED, NUTS)}
+    for row in rows:
+        if row.budget == main_budget or row.method == NUTS:
+            main[row.method].append(row)
+    ours = main.pop(OURS)
     line: dict[str, Any] = {
         "problem": rows[0].problem,
         "dim": rows[0].dim,
         "budget": main_budget,
-        "mean_error": median(row.mean_error for row in ours),
-        "sd_error": median(row.sd_error for row in ours),
+        "mean_error": middle("mean_error", ours),
+        "sd_error": middle("sd_error", ours),
         "runs": len(ours),
         "within": sum(row.is_within(TOLERANCE) for row in ours),
-        "evaluations": median(row.num_evaluations for row in ours),
+        "evaluations": middle("num_evaluations", ours),
         "verdicts": verdicts(ours),
         "silent_failures": sum(map(is_silent_failure, ours)),
-        "seconds_outside_first": median(
-            row.seconds_outside for row in ours if row.is_first
+        "seconds_outside_first": middle(
+            "seconds_outside", [row for row in ours if row.is_first]
         ),
-        "seconds_outside": median(
-            row.seconds_outside for row in ours if not row.is_first
+        "seconds_outside": middle(
+            "seconds_outside", [row for row in ours if not row.is_first]
         ),
     }
-    for method in BUDGETED:
-        if method != OURS:
-            some = [r for r in rows if (r.method, r.budget) == (method, main_budget)]
-            line[f"{method}_mean_error"] = median(row.mean_error for row in some)
-            line[f"{method}_sd_error"] = median(row.sd_error for row in some)
-    line["nuts_mean_error"] = median(row.mean_error for row in nuts)
-    line["nuts_sd_error"] = median(row.sd_error for row in nuts)
-    line["nuts_evaluations"] = median(row.num_evaluations for row in nuts)
+    for method, some in main.items():
+        line[f"{method}_mean_error"] = middle("mean_error", some)
+        line[f"{method}_sd_error"] = middle("sd_error", some)
+    line["nuts_evaluations"] = middle("num_evaluations", main[NUTS])
     line["nuts_ratio"], line["nuts_ratio_is_bound"] = nuts_ratio(
-        line["evaluations"],
-        line["mean_error"],
-        line["nuts_evaluations"],
-        line["nuts_mean_error"],
+        *(line[name] for name in ("evaluations", "mean_error")),
+        *(line[f"nuts_{name}"] for name in ("evaluations", "mean_error")),
     )
     return line
 
@@ -134,9 +135,5 @@ def verdicts(rows: Iterable[Row]) -> str:
 
 def median(values: Iterable[float]) -> float:
     """The median, infinite values included; NaN if there are none."""
-    ordered = sorted(values)
-    if not ordered:
-        return np.nan
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    # Two infinite values of one sign have no finite mean, but are equal.
-    return low if low == high else (low + high) / 2
+    known = list(values)
+    return statistics.median(known) if known else np.nan

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from vhmc.lab.bench.problem import Problem
-from vhmc.models.from_jax import from_jax
+from vhmc.lab.bench.problem import Model, Problem
 
 CURVATURE = 0.03
 WIDTH = 10.0
@@ -57,22 +56,13 @@ def gaussian(dim: int = 50, condition: float = 1e4) -> Problem:
     def log_density(theta):
         return -0.5 * theta @ precision @ theta
 
-    return _problem(f"gaussian-{dim}", log_density, sd, is_gaussian=True)
+    return _problem(f"gaussian-{dim}", log_density, sd)
 
 
 def _problem(
-    name: str,
-    log_density: Callable[[Array], Array],
-    sd: np.ndarray,
-    is_gaussian: bool = False,
+    name: str, log_density: Callable[[Array], Array], sd: np.ndarray
 ) -> Problem:
     """All of these have mean zero and start from a vector of ones."""
-    return Problem(
-        name,
-        lambda: from_jax(log_density, np.ones(len(sd))),
-        lambda draws: draws["theta"],
-        tuple(f"theta[{i + 1}]" for i in range(len(sd))),
-        np.zeros(len(sd)),
-        sd,
-        is_gaussian,
-    )
+    model = Model(log_density, np.ones(len(sd)))
+    mean = np.zeros(len(sd))
+    return Problem(name, model.make, model.quantities, model.names(), mean, sd)

@@ -12,7 +12,7 @@ from rich.table import Table
 from vhmc.lab.bench.figure import error_panels
 from vhmc.lab.bench.measure import BUDGETED
 from vhmc.lab.bench.rivals import CHAINS, WARMUP
-from vhmc.lab.bench.rows import Row, totals
+from vhmc.lab.bench.rows import Row
 from vhmc.lab.bench.run import Settings
 from vhmc.lab.bench.summary import FAILURE, OURS, TOLERANCE, headline, summarise
 from vhmc.lab.experiments import output
@@ -34,17 +34,25 @@ def write(
     output.save_table(folder, "summary", lines)
     for name, label in FIGURES.items():
         output.save_figure(folder, name, error_panels(rows, name, label))
-    record = {
-        "benchmark": "posteriors",
-        "settings": asdict(settings),
-        "headline": sentence,
-        **totals(rows),
-    }
-    output.save_record(folder, "record", record)
+    save_record(folder, "posteriors", settings, sentence, rows)
     tables = [_errors(lines), _verdicts(lines), _rivals(lines, settings.methods)]
     if settings.with_nuts:
         tables.append(_nuts(lines))
     return tables, sentence
+
+
+def save_record(
+    folder: Path, benchmark: str, settings: Any, headline: str, rows: Sequence[Row]
+) -> None:
+    """Write the settings, the headline, and the evaluations and seconds of all runs."""
+    record = {
+        "benchmark": benchmark,
+        "settings": asdict(settings),
+        "headline": headline,
+        "evaluations": sum(row.num_evaluations for row in rows),
+        "seconds": round(sum(row.seconds for row in rows), 1),
+    }
+    output.save_record(folder, "record", record)
 
 
 def _errors(lines: Sequence[dict[str, Any]]) -> Table:

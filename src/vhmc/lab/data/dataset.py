@@ -1,6 +1,5 @@
 """Find data sets, and say of each where it came from and whether it is real."""
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -33,25 +32,22 @@ class Dataset(NamedTuple):
     @property
     def record(self) -> dict[str, str]:
         """Everything but the numbers."""
-        return {
-            "kind": self.kind,
-            "source": self.source,
-            "sha256": self.sha256,
-            "note": self.note,
-        }
+        names = "kind", "source", "sha256", "note"
+        return {name: getattr(self, name) for name in names}
 
 
 def find(
     given: Path | None,
     name: str,
     read: Callable[[Path], Dataset],
-    fetch: Callable[[], Dataset],
+    fetch: Callable[[], Dataset] | None,
     simulate: Callable[[], Dataset],
 ) -> Dataset:
     """The first of: the file given, the data folder's, a download, a stand-in.
 
     given: a file of the user, or the folder it is in.
     name: of the file in a folder.
+    fetch: if there is a server that has the data.
     """
     if given is not None:
         path = given / name if given.is_dir() else given
@@ -62,7 +58,7 @@ def find(
     if path.is_file():
         return read(path)
     try:
-        return fetch()
+        return fetch() if fetch else simulate()
     except OSError:  # no network, or no answer
         return simulate()
 
@@ -93,13 +89,3 @@ def download(url: str, name: str, sha256: str | None) -> Path:
 def labels(rng: np.random.Generator, logits: np.ndarray) -> np.ndarray:
     """Simulated labels 0 and 1 of a logistic model."""
     return (rng.uniform(size=len(logits)) < 1 / (1 + np.exp(-logits))).astype(float)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def array_digest(array: np.ndarray) -> str:
-    """SHA-256 of numbers in 64 bits, row by row."""
-    return hashlib.sha256(np.ascontiguousarray(array, "<f8").tobytes()).hexdigest()

@@ -6,19 +6,13 @@ Each loader takes `given`, a file or the folder that holds it, and otherwise loo
 
 import gzip
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pooch
 
-from vhmc.lab.data.dataset import (
-    REAL,
-    STAND_IN,
-    Dataset,
-    download,
-    file_digest,
-    find,
-    labels,
-)
+from vhmc.lab.data.dataset import REAL, STAND_IN, Dataset, download, find, labels
 
 A9A_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a9a"
 A9A_SHA256 = "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"
@@ -51,29 +45,20 @@ def load_covtype(given: Path | None = None) -> Dataset:
 
     given: `covtype.npz` or its folder.
     """
-    return find(
-        given,
-        "covtype.npz",
-        _read_covtype,
-        _fetch_covtype,
-        lambda: _normal_stand_in("Covertype", COVTYPE_SHAPE, 0.0),
-    )
+    simulate = partial(_normal_stand_in, "Covertype", COVTYPE_SHAPE, 0.0)
+    return find(given, "covtype.npz", _read_covtype, _fetch_covtype, simulate)
 
 
 def load_nycflights(given: Path | None = None) -> Dataset:
     """Flights out of New York in 2013: late by more than a quarter of an hour or not.
 
-    325,724 flights with 42 features, the weather by the hour among them.
+    325,724 flights with 42 features, the weather by the hour among them. The table was
+    derived from two others, and no server has it.
 
     given: `nycflights13_delay.npz` or its folder.
     """
-    return find(
-        given,
-        "nycflights13_delay.npz",
-        _read_flights,
-        _fetch_flights,
-        lambda: _normal_stand_in("nycflights13", FLIGHTS_SHAPE, -1.2),
-    )
+    simulate = partial(_normal_stand_in, "nycflights13", FLIGHTS_SHAPE, -1.2)
+    return find(given, "nycflights13_delay.npz", _read_flights, None, simulate)
 
 
 def _read_a9a(path: Path) -> Dataset:
@@ -82,7 +67,7 @@ def _read_a9a(path: Path) -> Dataset:
             x, y = file["X_train"].astype(float), (file["y_train"] > 0).astype(float)
     else:
         x, y = _parse_svmlight(path)
-    return Dataset(x, y, REAL, path.name, file_digest(path), "a9a, training part")
+    return Dataset(x, y, REAL, path.name, pooch.file_hash(path), "a9a, training part")
 
 
 def _fetch_a9a() -> Dataset:
@@ -92,15 +77,12 @@ def _fetch_a9a() -> Dataset:
 
 def _parse_svmlight(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Lines of `label index:1 index:1 ...`, indices from 1."""
-    lines = path.read_text().splitlines()
-    x, y = np.zeros((len(lines), A9A_SHAPE[1])), np.zeros(len(lines))
-    for row, line in enumerate(lines):
-        label, *entries = line.split()
-        y[row] = float(label) > 0
-        for entry in entries:
-            column, value = entry.split(":")
-            x[row, int(column) - 1] = float(value)
-    return x, y
+    lines = [line.split() for line in path.read_text().splitlines()]
+    x = np.zeros((len(lines), A9A_SHAPE[1]))
+    for row, (_, *entries) in zip(x, lines, strict=True):
+        for column, value in (entry.split(":") for entry in entries):
+            row[int(column) - 1] = float(value)
+    return x, np.array([float(label) > 0 for label, *_ in lines], dtype=float)
 
 
 def _simulated_a9a() -> Dataset:
@@ -115,7 +97,7 @@ def _simulated_a9a() -> Dataset:
 def _read_covtype(path: Path) -> Dataset:
     with np.load(path) as file:
         x, kind = file["X"].astype(float), file["cover_type"]
-    return _covtype(x, kind, path.name, file_digest(path))
+    return _covtype(x, kind, path.name, pooch.file_hash(path))
 
 
 def _fetch_covtype() -> Dataset:
@@ -136,11 +118,7 @@ def _covtype(x: np.ndarray, kind: np.ndarray, source: str, digest: str) -> Datas
 def _read_flights(path: Path) -> Dataset:
     with np.load(path) as file:
         x, y = file["X"].astype(float), file["y"].astype(float)
-    return Dataset(x, y, REAL, path.name, file_digest(path), "nycflights13")
-
-
-def _fetch_flights() -> Dataset:
-    raise OSError("this table was derived from two others, and no server has it")
+    return Dataset(x, y, REAL, path.name, pooch.file_hash(path), "nycflights13")
 
 
 def _normal_stand_in(name: str, shape: tuple[int, int], intercept: float) -> Dataset:

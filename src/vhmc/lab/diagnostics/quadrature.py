@@ -68,22 +68,14 @@ def edge_mass(log_p: Nodes, nodes: Grid) -> float:
     return float(1 - weights[1:-1, 1:-1].sum())
 
 
-def mean_score_distance(potential: Potential, thetas: Points, grads: Points) -> float:
-    r"""$\frac12$ mean of $|\nabla z(\theta_n) - \nabla U(\theta_n)|^2$ over pairs.
-
-    For draws of the surrogate's own distribution this estimates $\tilde D_{SM}$
-    (eq. smdist); for the training pairs it is the loss of eq. sm per point, without the
-    penalty.
-    """
-    return score_distance(
-        potential, thetas, grads, jnp.full(len(thetas), 1 / len(thetas))
-    )
-
-
 def score_distance(
-    potential: Potential, points: Points, grads: Points, weights: Float[Array, " n"]
+    potential: Potential, points: Points, grads: Points, weights: Nodes
 ) -> float:
     r"""$\frac12 \sum_n q_n |\nabla z(\theta_n) - \nabla U(\theta_n)|^2$ by quadrature.
+
+    With equal weights on draws of the surrogate's own distribution this estimates
+    $\tilde D_{SM}$ (eq. smdist); on the training pairs it is the loss of eq. sm per
+    point, without the penalty.
 
     weights: probabilities $q_n$ that the surrogate's distribution gives to the points.
     """
@@ -91,9 +83,7 @@ def score_distance(
 
 
 @eqx.filter_jit
-def _half_squares(
-    potential: Potential, points: Points, grads: Points, weights: Float[Array, " n"]
-) -> Scalar:
+def _half_squares(potential, points, grads, weights) -> Scalar:
     errors = jax.lax.map(jax.grad(potential), points, batch_size=4096) - grads
     # A point without probability may have no finite gradient.
     squared = jnp.where(weights > 0, jnp.sum(errors**2, axis=1), 0.0)

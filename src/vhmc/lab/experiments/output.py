@@ -42,8 +42,8 @@ class Panel(NamedTuple):
     title: str
     image: Path
     alt: str
-    claims: tuple[Claim, ...]
-    remarks: tuple[str, ...]
+    claims: tuple[Claim, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Story(NamedTuple):
@@ -62,64 +62,55 @@ class Story(NamedTuple):
     is_quick: bool
 
 
-def save_figure(folder: Path, name: str, figure: Figure) -> list[Path]:
-    """Write a figure as PNG for the screen and as PDF for print."""
-    paths = [folder / f"{name}.png", folder / f"{name}.pdf"]
-    for path in paths:
-        # No date in the PDF: the same run writes the same file.
-        metadata = {"CreationDate": None} if path.suffix == ".pdf" else None
-        figure.savefig(path, dpi=160, metadata=metadata)
-    return paths
+def save_figure(folder: Path, name: str, figure: Figure) -> Path:
+    """Write a figure as PNG for the screen, whose path is returned, and as PDF."""
+    path = folder / f"{name}.png"
+    figure.savefig(path, dpi=160)
+    # No date in the PDF: the same run writes the same file.
+    figure.savefig(path.with_suffix(".pdf"), dpi=160, metadata={"CreationDate": None})
+    return path
 
 
-def save_table(folder: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+def save_table(folder: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with the same keys as CSV."""
-    path = folder / f"{name}.csv"
-    with path.open("w", newline="") as file:
+    with (folder / f"{name}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    return path
 
 
 def save_run(
     folder: Path,
     name: str,
     settings: Any,
-    is_quick: bool,
     seconds: float,
-    claims: Sequence[Claim],
+    story: Story,
     /,
     **details: Any,
-) -> None:
-    """Write `run.json`: an experiment's settings, claims, seconds and other details."""
+) -> Story:
+    """Write `run.json`; return the story with all facts for the end of its page.
+
+    details: what the record has beside settings, claims and seconds.
+    """
+    claims = [claim._asdict() for panel in story.panels for claim in panel.claims]
     record = {
         "experiment": name,
-        "is_quick": is_quick,
+        "is_quick": story.is_quick,
         "settings": asdict(settings),
         **details,
         "seconds": round(seconds, 1),
-        "claims": [claim._asdict() for claim in claims],
+        "claims": claims,
     }
     save_record(folder, "run", record)
+    chosen = {name: str(value) for name, value in asdict(settings).items()}
+    more = {**story.facts, "seconds": f"{seconds:.0f}", **versions()}
+    return story._replace(facts=chosen | more)
 
 
-def page_facts(settings: Any, seconds: float, /, **more: str) -> dict[str, str]:
-    """Settings, further facts, seconds and versions, for the end of a page."""
-    return {
-        **{name: str(value) for name, value in asdict(settings).items()},
-        **more,
-        "seconds": f"{seconds:.0f}",
-        **versions(),
-    }
-
-
-def save_record(folder: Path, name: str, record: Mapping[str, Any]) -> Path:
+def save_record(folder: Path, name: str, record: Mapping[str, Any]) -> None:
     """Write settings, seeds and costs as JSON, with the versions they were run with."""
-    path = folder / f"{name}.json"
     full = {**record, "versions": versions(), "cores": os.cpu_count()}
-    path.write_text(json.dumps(full, indent=2) + "\n")
-    return path
+    (folder / f"{name}.json").write_text(json.dumps(full, indent=2) + "\n")
 
 
 def judge(holds: Sequence[bool]) -> str:
@@ -129,18 +120,18 @@ def judge(holds: Sequence[bool]) -> str:
     return IN_PART if any(holds) else NOT_HELD
 
 
-def shown(value: float, form: str) -> str:
+def shown(value: Any, form: str) -> str:
     """A number for a table; if not finite, the method did not finish in time."""
-    return format(value, form) if math.isfinite(value) else "not done"
+    return format(float(value), form) if math.isfinite(value) else "not done"
 
 
 def write_page(path: Path, stories: Sequence[Story]) -> Path:
     """Write stories as one page that needs no other file and no network."""
-    page = template("vhmc.lab.experiments").render(stories=stories, embedded=_embedded)
+
+    def embedded(image: Path) -> str:
+        data = base64.b64encode(image.read_bytes()).decode()
+        return f"data:image/png;base64,{data}"
+
+    page = template("vhmc.lab.experiments").render(stories=stories, embedded=embedded)
     path.write_text(page, encoding="utf-8")
     return path
-
-
-def _embedded(image: Path) -> str:
-    data = base64.b64encode(image.read_bytes()).decode()
-    return f"data:image/png;base64,{data}"

@@ -4,9 +4,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ class Step:
         self, expected: Sequence[float], moved: Callable[[], None] = lambda: None
     ):
         self._expected, self._moved = list(expected), moved
+        self.total = sum(expected)  # seconds
         self._began = self._part_began = time.perf_counter()
         self._fraction: float | None = None
         self.number = 0  # of parts that are over
@@ -61,11 +63,10 @@ class Step:
 
     def seconds_left(self) -> float:
         """Estimate, from the pace so far once a tenth is done."""
-        total, over = sum(self._expected), self.done_seconds()
-        pace = 1.0
-        if over > 0.1 * total:
+        over, pace = self.done_seconds(), 1.0
+        if over > 0.1 * self.total:
             pace = (time.perf_counter() - self._began) / over
-        return max(total - over, 0.0) * pace
+        return max(self.total - over, 0.0) * pace
 
 
 class Progress:
@@ -81,20 +82,18 @@ class Progress:
     @contextmanager
     def over(self, parts: Sequence[tuple[str, float]]) -> Iterator[Step]:
         """Follow parts given by name and expected seconds."""
-        expected = [seconds for _, seconds in parts]
+        names, expected = [name for name, _ in parts], [value for _, value in parts]
         if parts and self._console.is_terminal:
             step = Step(expected)
-            with _StepBar(self._console, self._title, parts, step):
+            with _StepBar(self._console, self._title, names, step):
                 yield step
             return
 
         def announce() -> None:
-            if step.number < len(parts):
-                self.say(
-                    f"{self._title}: {parts[step.number][0]} "
-                    f"({step.number + 1} of {len(parts)}, about "
-                    f"{shown_seconds(step.seconds_left())} left)"
-                )
+            if (number := step.number) < len(parts):
+                left = shown_seconds(step.seconds_left())
+                place = f"{number + 1} of {len(parts)}, about {left} left"
+                self.say(f"{self._title}: {names[number]} ({place})")
 
         step = Step(expected, announce)
         announce()
@@ -104,29 +103,18 @@ class Progress:
 class _StepBar(Bar):
     """A bar that shows a step, and moves within a part too."""
 
-    def __init__(
-        self,
-        console: Console,
-        title: str,
-        parts: Sequence[tuple[str, float]],
-        step: Step,
-    ):
-        self._parts, self._step = parts, step
-        super().__init__(
-            TextColumn(title),
-            BarColumn(24),
-            TextColumn("{task.fields[part]}"),
-            TextColumn("[dim]about {task.fields[left]} left"),
-            console=console,
-            transient=True,
-        )
-        self.add_task("", total=sum(seconds for _, seconds in parts), part="", left="")
+    def __init__(self, console: Console, title: str, names: list[str], step: Step):
+        self._names, self._step = names, step
+        columns = "{task.fields[part]}", "[dim]about {task.fields[left]} left"
+        shown = TextColumn(title), BarColumn(24), *map(TextColumn, columns)
+        super().__init__(*shown, console=console, transient=True)
+        self.add_task("", total=step.total, part="", left="")
 
     def get_renderables(self):
         for task in self.tasks:
-            last = len(self._parts) - 1
+            number = min(self._step.number, len(self._names) - 1)
             task.completed = self._step.done_seconds()
-            task.fields["part"] = self._parts[min(self._step.number, last)][0]
+            task.fields["part"] = self._names[number]
             task.fields["left"] = shown_seconds(self._step.seconds_left())
         return super().get_renderables()
 
@@ -170,23 +158,26 @@ def run_parts(
             began = time.perf_counter()
             numbers = dict(part.run(step.advance_to))
             numbers["part_seconds"] = time.perf_counter() - began
-            _save(files[part.name], numbers)
+            _replace(files[part.name], partial(np.savez, **numbers))
             step.done()
     return {name: _load(path) for name, path in files.items()}
 
 
+def total_seconds(done: Iterable[Numbers]) -> float:
+    """Seconds of all parts together, compilation included."""
+    return sum(float(numbers["part_seconds"]) for numbers in done)
+
+
 def costs(done: Mapping[str, Numbers]) -> dict[str, dict[str, float]]:
     """Passes over the data and seconds of each part, compilation included."""
+    columns = {"passes_by_part": "evaluations", "seconds_by_part": "part_seconds"}
     return {
-        "passes_by_part": {
-            name: round(float(numbers["evaluations"]), 1)
+        title: {
+            name: round(float(numbers[column]), 1)
             for name, numbers in done.items()
-            if "evaluations" in numbers
-        },
-        "seconds_by_part": {
-            name: round(float(numbers["part_seconds"]), 1)
-            for name, numbers in done.items()
-        },
+            if column in numbers
+        }
+        for title, column in columns.items()
     }
 
 
@@ -196,21 +187,12 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
         _replace(path, lambda file: file.write(json.dumps(wanted, indent=2).encode()))
         return
     stored = json.loads(path.read_text())
-    names = sorted(
-        name
-        for name in stored.keys() | wanted.keys()
-        if stored.get(name) != wanted.get(name)
-    )
-    if names:
+    every = sorted(stored.keys() | wanted.keys())
+    if names := [name for name in every if stored.get(name) != wanted.get(name)]:
         raise ValueError(
             f"{path.parent.parent} holds a run with other settings, of "
-            f"{', '.join(names)}:"
-            " choose another folder, or remove it"
+            f"{', '.join(names)}: choose another folder, or remove it"
         )
-
-
-def _save(path: Path, numbers: Mapping[str, Any]) -> None:
-    _replace(path, lambda file: np.savez(file, **numbers))
 
 
 def _replace(path: Path, write: Callable[[Any], Any]) -> None:
@@ -225,8 +207,8 @@ def _replace(path: Path, write: Callable[[Any], Any]) -> None:
 
 def _load(path: Path) -> Numbers:
     with np.load(path) as file:
-        return {name: file[name] for name in file.files}
+        return dict(file)
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+    return re.sub("[^a-z0-9.]+", "-", name.lower()).strip("-")

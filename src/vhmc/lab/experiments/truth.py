@@ -1,6 +1,6 @@
 """Exact posterior moments, which errors are measured against."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -32,15 +32,10 @@ class Truth(NamedTuple):
             "acceptance": self.acceptance,
         }
 
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, np.ndarray]) -> "Truth":
-        """The moments as they were stored."""
-        return cls(
-            numbers["mean"],
-            numbers["covariance"],
-            int(numbers["num_draws"]),
-            float(numbers["acceptance"]),
-        )
+    def independent(self, rng: np.random.Generator, number: int) -> np.ndarray:
+        """Independent draws of a Gaussian with these moments."""
+        white = rng.standard_normal((number, len(self.mean)))
+        return self.mean + white @ np.linalg.cholesky(self.covariance).T
 
 
 def exact_moments(

@@ -11,7 +11,7 @@ import numpy as np
 from vhmc._arguments import shown
 from vhmc._imports import load_extra
 from vhmc.models.rows.likelihood import RowLikelihood
-from vhmc.models.rows.parquet import as_array, kinds_of
+from vhmc.models.rows.parquet import arrays_of, kinds_of
 from vhmc.models.rows.source import Source, Sums, add_up, added, checked, chunked
 
 LOG = logging.getLogger("vhmc")
@@ -80,18 +80,14 @@ class Cluster(Source):
         self.name = f"rows on {number} Dask worker{'s' if number > 1 else ''}"
 
     def total(self, summand: str, thetas: np.ndarray) -> Sums:
-        """Sum by one task per shard, to which the points are sent."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
+        losses = FutureCancelledError, FuturesCancelledError, KilledWorker
         for _ in range(ATTEMPTS):
             try:
                 return self._attempt(summand, thetas)
-            except (
-                FutureCancelledError,
-                FuturesCancelledError,
-                KilledWorker,
-            ) as error:
+            except losses as error:
                 self._note_losses()
                 if not self._can_rebuild:
                     raise LostRows(
@@ -157,7 +153,14 @@ def connected(client: Any) -> Any:
     """The user's client, or a new one for the address of a scheduler."""
     distributed = load_extra("distributed", "client", "dask")
     if isinstance(client, str):
-        client = _client_at(distributed, client)
+        address, options = client, {"timeout": CONNECTING, "set_as_default": False}
+        try:
+            client = distributed.Client(address, **options)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {address}: is it running, and is the "
+                "address right?"
+            ) from error
     if not isinstance(client, distributed.Client):
         raise ValueError(
             f"client must be a Dask client or the address of a scheduler, got "
@@ -168,16 +171,6 @@ def connected(client: Any) -> Any:
     return client
 
 
-def _client_at(distributed: Any, address: str) -> Any:
-    try:
-        return distributed.Client(address, timeout=CONNECTING, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"no Dask scheduler answers at {address}: is it running, and is the "
-            "address right?"
-        ) from error
-
-
 def workers_of(client: Any) -> list[str]:
     """Addresses of the workers, from the scheduler."""
     # Not `scheduler_info`: the client overwrites its copy of that every two seconds
@@ -185,14 +178,21 @@ def workers_of(client: Any) -> list[str]:
     return list(client.nthreads())
 
 
+def _for_workers(parts: Sequence[Any], client: Any) -> list[list[Any]]:
+    """Adjacent parts in a group per worker; fewer groups if there are fewer parts."""
+    groups = np.array_split(np.arange(len(parts)), len(workers_of(client)))
+    return [[parts[i] for i in group] for group in groups if len(group)]
+
+
 def from_memory(
     likelihood: RowLikelihood, client: Any, columns: Mapping[str, np.ndarray]
 ) -> Cluster:
     """Source of arrays of this process, one shard per worker."""
+    num_rows = len(next(iter(columns.values())))
+    num_shards = min(len(workers_of(client)), num_rows)
 
     def send() -> list[Any]:
         workers = workers_of(client)
-        num_rows = len(next(iter(columns.values())))
         edges = num_rows * np.arange(num_shards + 1) // num_shards
         shards = []
         for i in range(num_shards):
@@ -203,8 +203,6 @@ def from_memory(
             shards.append(client.submit(Shard, likelihood, held, pure=False))
         return shards
 
-    most = len(next(iter(columns.values())))
-    num_shards = min(len(workers_of(client)), most)
     return Cluster(client, send, can_rebuild=True)
 
 
@@ -220,19 +218,12 @@ def from_parquet(
         for file in files
         for number in range(pyarrow.parquet.read_metadata(file).num_row_groups)
     ]
-    parts = np.array_split(np.arange(len(groups)), len(workers_of(client)))
+    parts = _for_workers(groups, client)
 
     def send() -> list[Any]:
         return [
-            client.submit(
-                _read_groups,
-                likelihood,
-                [groups[i] for i in part],
-                kinds,
-                pure=False,
-            )
+            client.submit(_read_groups, likelihood, part, kinds, pure=False)
             for part in parts
-            if len(part)
         ]
 
     return Cluster(client, send, can_rebuild=True)
@@ -244,19 +235,13 @@ def _read_groups(
     import pyarrow
     import pyarrow.parquet
 
-    columns = kinds.names
-    tables = [
-        pyarrow.parquet.ParquetFile(file)
-        .read_row_group(number, columns=columns)
-        .select(columns)
-        .cast(kinds)
-        for file, number in groups
-    ]
+    names = kinds.names
+    tables = []
+    for file, number in groups:
+        group = pyarrow.parquet.ParquetFile(file).read_row_group(number, columns=names)
+        tables.append(group.select(names).cast(kinds))
     table = pyarrow.concat_tables(tables)
-    return Shard(
-        likelihood,
-        {name: as_array(table[name], name, groups[0][0]) for name in columns},
-    )
+    return Shard(likelihood, arrays_of(table, groups[0][0]))
 
 
 def from_collection(
@@ -266,7 +251,7 @@ def from_collection(
 
     parts: delayed dicts of columns.
     """
-    numbers = np.array_split(np.arange(len(parts)), len(workers_of(client)))
+    numbers = _for_workers(range(len(parts)), client)
 
     def send() -> list[Any]:
         # Dask keeps the task graph as long as the shards exist.
@@ -274,14 +259,12 @@ def from_collection(
         return [
             client.submit(_joined, likelihood, [futures[i] for i in group], pure=False)
             for group in numbers
-            if len(group)
         ]
 
     return Cluster(client, send, can_rebuild=False)
 
 
 def _joined(likelihood: RowLikelihood, parts: Sequence[Mapping[str, Any]]) -> Shard:
-    return Shard(
-        likelihood,
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]},
-    )
+    names = parts[0]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    return Shard(likelihood, columns)

@@ -11,8 +11,8 @@ import numpy as np
 
 from vhmc._arguments import shown
 from vhmc._imports import load_extra
-from vhmc.evaluation.guard import Guarded
 from vhmc.evaluation.target import Answers, Target
+from vhmc.evaluation.user_code import Guarded
 from vhmc.models.batches import batched, padded
 from vhmc.models.host import HostTarget
 from vhmc.models.parameters import Parameters
@@ -52,10 +52,8 @@ def from_rows(
         it is computed at every pass, one partition at a time.
     """
     parameters = Parameters(init, constraints or {})
-    for name, function in (
-        ("log_likelihood", log_likelihood),
-        ("log_prior", log_prior),
-    ):
+    functions = {"log_likelihood": log_likelihood, "log_prior": log_prior}
+    for name, function in functions.items():
         if not callable(function):
             raise ValueError(f"{name} must be a function")
     likelihood = RowLikelihood(log_likelihood, parameters)
@@ -78,7 +76,8 @@ def _source(likelihood: RowLikelihood, data: Any, client: Any) -> Source:
     if collection.is_dask(data):
         return _from_collection(likelihood, data, client)
     columns = _columns(data)
-    some = {name: c[:1] for name, c in columns.items() if _is_numeric(c)}
+    first = {name: np.asarray(column[:1]) for name, column in columns.items()}
+    some = {name: row for name, row in first.items() if row.dtype.kind in "biuf"}
     names = likelihood.columns(checked(some))
     arrays = checked({name: columns[name] for name in names})
     if client is not None:
@@ -124,10 +123,6 @@ def _columns(data: Any) -> dict[str, Any]:
     return {str(name): data[name] for name in names}
 
 
-def _is_numeric(column: Any) -> bool:
-    return np.asarray(column[:1]).dtype.kind in "biuf"
-
-
 class RowsTarget(HostTarget):
     """A prior, and a likelihood that is summed over the rows of a source.
 
@@ -166,5 +161,4 @@ class RowsTarget(HostTarget):
 
     @property
     def hessian_price(self) -> int:
-        """One evaluation per dimension."""
         return self.dim

@@ -45,7 +45,7 @@ class RowLikelihood:
 
     def hessians(self, thetas: np.ndarray, rows: Rows) -> tuple[jax.Array]:
         """Second derivatives at unconstrained vectors, one per row."""
-        return self._hessians(thetas, rows)
+        return (self._hessians(thetas, rows),)
 
     def columns(self, some: Mapping[str, Any]) -> list[str]:
         """Names of the columns that the function uses, found by tracing.
@@ -63,11 +63,8 @@ class RowLikelihood:
             ) from error
         used = {id(variable) for step in program.eqns for variable in step.invars}
         used |= {id(variable) for variable in program.outvars}
-        asked = [
-            name
-            for name, variable in zip(names, program.invars[1:], strict=True)
-            if id(variable) in used
-        ]
+        inputs = zip(names, program.invars[1:], strict=True)
+        asked = [name for name, variable in inputs if id(variable) in used]
         if not asked:
             raise ValueError("log_likelihood uses none of the data's columns")
         try:
@@ -100,11 +97,8 @@ class RowLikelihood:
 
     @functools.cached_property
     def _hessians(self) -> Callable[..., Any]:
-        def hessians(thetas, rows):
-            function = jax.hessian(self._in_double)
-            return (jax.vmap(function, in_axes=(0, None))(thetas, rows),)
-
-        return jax.jit(hessians)
+        function = jax.hessian(self._in_double)
+        return jax.jit(jax.vmap(function, in_axes=(0, None)))
 
     def __getstate__(self) -> dict[str, Any]:
         # A compiled program cannot be pickled: a worker compiles its own.

@@ -110,17 +110,18 @@ def read(
                 table = pyarrow.Table.from_batches([batch]).select(columns).cast(kinds)
                 rest = table if rest is None else pyarrow.concat_tables([rest, table])
                 while len(rest) >= num_rows:
-                    yield _arrays(rest.slice(0, num_rows), name)
+                    yield arrays_of(rest.slice(0, num_rows), name)
                     rest = rest.slice(num_rows)
     if rest is not None and len(rest):
-        yield _arrays(rest, name)
+        yield arrays_of(rest, name)
 
 
-def _arrays(table: Any, file: str) -> dict[str, np.ndarray]:
-    return {name: as_array(table[name], name, file) for name in table.column_names}
+def arrays_of(table: Any, file: str) -> dict[str, np.ndarray]:
+    """Columns of a table of this file, as arrays."""
+    return {name: _as_array(table[name], name, file) for name in table.column_names}
 
 
-def as_array(column: Any, name: str, file: str) -> np.ndarray:
+def _as_array(column: Any, name: str, file: str) -> np.ndarray:
     """Array of a column of numbers, or of lists of numbers of one length."""
     import pyarrow
 

@@ -53,7 +53,6 @@ class Chunks(Source):
         self.name, self._likelihood, self._read = name, likelihood, read
 
     def total(self, summand: str, thetas: np.ndarray) -> Sums:
-        """Sum in threads, one chunk each."""
         return add_up(getattr(self._likelihood, summand), thetas, self._read())
 
 

@@ -72,21 +72,17 @@ class StanSpace(Space):
         return f"{name}[{inside}]" if places else name
 
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Parameters in their supports."""
         return self._write(thetas, False)
 
     def expand(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """Parameters, transformed parameters, generated quantities."""
         return self._write(thetas, True)
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        """The generated quantity `log_lik`."""
         if LOG_LIKELIHOOD not in self._all_shapes:
             return {}
         return {LOG_LIKELIHOOD: self.expand(thetas)[LOG_LIKELIHOOD]}
 
     def flatten(self, init: Any) -> np.ndarray:
-        """Unconstrained vector of parameter values."""
         return self._model.unconstrain(to_json(init))
 
     def _write(self, thetas: np.ndarray, is_whole: bool) -> dict[str, np.ndarray]:

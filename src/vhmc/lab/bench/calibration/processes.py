@@ -7,12 +7,7 @@ from jax.scipy.special import logsumexp
 from jax.scipy.stats import beta, gamma, norm
 from jaxtyping import Array
 
-from vhmc.lab.bench.calibration.model import Model
-from vhmc.lab.bench.problem import (
-    half_normal,
-    log_normal,
-    negative_binomial,
-)
+from vhmc.lab.bench.problem import Model, half_normal, log_normal, negative_binomial
 from vhmc.numerics.constraints import (
     AbstractConstraint,
     interval,

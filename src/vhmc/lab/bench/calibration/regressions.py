@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import gamma, norm, t
 
-from vhmc.lab.bench.calibration.model import Model, logs
 from vhmc.lab.bench.problem import (
+    Model,
     half_cauchy,
     half_normal,
     log_normal,
+    logs,
     negative_binomial,
 )
 from vhmc.lab.data.dataset import find_folder
@@ -33,7 +34,7 @@ def logistic_a9a() -> Model:
         return likelihood + prior + norm.logpdf(p["intercept"], 0, 5)
 
     init = {"intercept": 0.0, "slopes": np.zeros(10)}
-    return Model(log_density, init, is_gaussian=True)
+    return Model(log_density, init)
 
 
 def negative_binomial_flights() -> Model:
@@ -51,7 +52,7 @@ def negative_binomial_flights() -> Model:
         return likelihood + prior + jnp.sum(norm.logpdf(p["slopes"]))
 
     init = {"intercept": 0.0, "slopes": np.zeros(x.shape[1]), "size": 1.0}
-    return Model(log_density, init, {"size": positive}, is_gaussian=True)
+    return Model(log_density, init, {"size": positive})
 
 
 def robust_regression() -> Model:
@@ -132,7 +133,7 @@ def item_response() -> Model:
         return likelihood + prior + jnp.sum(norm.logpdf(p["difficulty"], 0, 2))
 
     init = {"ability": np.zeros(20), "difficulty": np.zeros(10)}
-    return Model(log_density, init, is_gaussian=True)
+    return Model(log_density, init)
 
 
 def weibull_survival() -> Model:
@@ -152,7 +153,7 @@ def weibull_survival() -> Model:
         return likelihood + prior + log_normal(p["shape"], 0, 1)
 
     init = {"intercept": 0.0, "slopes": np.zeros(2), "shape": 1.0}
-    return Model(log_density, init, {"shape": positive}, is_gaussian=True)
+    return Model(log_density, init, {"shape": positive})
 
 
 def michaelis_menten() -> Model:

@@ -2,21 +2,20 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
 from rich.table import Table
 
+from vhmc._arguments import whole
 from vhmc.lab.bench.calibration import processes, regressions, shapes
-from vhmc.lab.bench.calibration.model import Model, quantities, quantity_names
 from vhmc.lab.bench.jobs import Job, run_jobs
 from vhmc.lab.bench.measure import Task
-from vhmc.lab.bench.problem import Problem
-from vhmc.lab.bench.rows import Row, totals
-from vhmc.lab.bench.run import check_budgets, check_counts, check_names
+from vhmc.lab.bench.problem import Model, Problem, with_moments
+from vhmc.lab.bench.rows import Row
+from vhmc.lab.bench.run import check_budgets, check_names
 from vhmc.lab.bench.summary import (
     FAILURE,
     OURS,
@@ -25,9 +24,7 @@ from vhmc.lab.bench.summary import (
     is_silent_failure,
     verdicts,
 )
-from vhmc.lab.bench.write import plain_table
-from vhmc.lab.experiments import output
-from vhmc.models.from_jax import from_jax
+from vhmc.lab.bench.write import plain_table, save_record
 
 REFERENCE = "reference.json"
 """Moments by problem and quantity, made by benchmarks/calibration_reference.py."""
@@ -63,19 +60,8 @@ MODELS: dict[str, Callable[[], Model]] = {
 
 def problem(name: str) -> Problem:
     """One of `MODELS` with its stored moments."""
-    model = MODELS[name]()
     text = resources.files(__package__).joinpath(REFERENCE).read_text()
-    moments = json.loads(text)[name]["quantities"]
-    names = quantity_names(model)
-    return Problem(
-        name,
-        lambda: from_jax(model.log_density, model.init, model.constraints),
-        partial(quantities, model),
-        names,
-        np.array([moments[name]["mean"] for name in names]),
-        np.array([moments[name]["sd"] for name in names]),
-        model.is_gaussian,
-    )
+    return with_moments(name, MODELS[name](), json.loads(text)[name]["quantities"])
 
 
 CALIBRATION: dict[str, Callable[[], Problem]] = {
@@ -101,7 +87,8 @@ class Settings:
     def __post_init__(self):
         check_names("problem", self.problems, CALIBRATION)
         check_budgets((self.budget,))
-        check_counts(seeds=self.seeds, workers=self.workers)
+        whole("seeds", self.seeds, 1)
+        whole("workers", self.workers, 1)
 
 
 def run(
@@ -116,13 +103,7 @@ def run(
 def write(folder: Path, settings: Settings, rows: Sequence[Row]) -> tuple[Table, str]:
     """Write the settings; return the table and the headline."""
     sentence = headline(rows)
-    record = {
-        "benchmark": "calibration",
-        "settings": asdict(settings),
-        "headline": sentence,
-        **totals(rows),
-    }
-    output.save_record(folder, "record", record)
+    save_record(folder, "calibration", settings, sentence, rows)
     return _table(rows), sentence
 
 
@@ -147,8 +128,8 @@ def _table(rows: Sequence[Row]) -> Table:
                 f"{row.seed}",
                 f"{row.mean_error:.3g}",
                 f"{row.sd_error:.3g}",
-                (row.verdict or "failed") + _mark(row),
-                row.first_note,
+                f"{row.verdict or 'failed'}{_mark(row)}",
+                row.note.split(" | ")[0],
             )
             for row in rows
         ),

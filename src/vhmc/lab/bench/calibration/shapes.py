@@ -7,11 +7,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jax.scipy.stats import gamma, norm
 
-from vhmc.lab.bench.calibration.model import Model, logs
-from vhmc.numerics.constraints import (
-    positive,
-    simplex,
-)
+from vhmc.lab.bench.problem import Model, logs
+from vhmc.numerics.constraints import positive, simplex
 
 
 def funnel() -> Model:
@@ -70,7 +67,6 @@ def ring() -> Model:
 
 
 GAMMA_SHAPES = np.array([0.3, 1.0, 4.0])
-
 INVERSE_SHAPES = np.array([1.5, 5.0])
 
 
@@ -87,7 +83,6 @@ def gamma_scales() -> Model:
 
 
 HEAVY_SCALES = np.array([1.0, 0.5, 2.0, 1.0, 5.0])
-
 HEAVY_CORRELATION = 0.7
 
 
@@ -119,11 +114,8 @@ def dirichlet() -> Model:
 
 
 TRUNCATED_SCALES = np.array([1.0, 0.5, 2.0, 1.0])
-
 TRUNCATED_CORRELATION = 0.5
-
 TRUNCATED_NORMAL = np.array([1.0, 1.0, 0.5, -0.5])
-
 TRUNCATED_EDGE = 0.5
 
 

@@ -50,16 +50,10 @@ def ours(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
     """The default sampler with more draws than usual, which cost no evaluations."""
     target = TimedTarget(problem.target())
     posterior = sample(target, 1000, draws=2000, chains=16, seed=seed, progress=False)
-    spent = posterior.seconds
-    drawing = spent.get("drawing", 0.0)
-    rest = sum(spent.values()) - drawing - target.seconds
-    yield Block(
-        posterior.unconstrained.reshape(-1, target.dim),
-        posterior.num_evaluations,
-        target.seconds,
-        rest,
-        drawing,
-    )
+    drawing = posterior.seconds.get("drawing", 0.0)
+    rest = sum(posterior.seconds.values()) - drawing - target.seconds
+    draws = posterior.unconstrained.reshape(-1, target.dim)
+    yield Block(draws, posterior.num_evaluations, target.seconds, rest, drawing)
 
 
 def blackjax_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
@@ -186,12 +180,8 @@ def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[B
         return float(value), np.asarray(grad)
 
     model = from_pyfunc(
-        dim,
-        lambda: value_and_grad,
-        lambda *seeds: lambda theta: {"theta": theta},
-        [np.dtype("float64")],
-        [(dim,)],
-        ["theta"],
+        *(dim, lambda: value_and_grad, lambda *seeds: lambda theta: {"theta": theta}),
+        *([np.dtype("float64")], [(dim,)], ["theta"]),
     )
     sampler = nutpie.sample(
         model,
@@ -226,10 +216,8 @@ def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
     batch = min(BATCH, len(problem.y) // 10)
     fraction = min(0.2, 2 * batch / len(problem.y))
     step = fraction * float(np.linalg.eigvalsh(truth.covariance)[0])
-    rows = jnp.asarray(problem.x), jnp.asarray(problem.y)
-    chain = SGLD(
-        normal_prior, logistic_likelihood, rows, batch, Constant(step), thin=20
-    )
+    rows, rate = (jnp.asarray(problem.x), jnp.asarray(problem.y)), Constant(step)
+    chain = SGLD(normal_prior, logistic_likelihood, rows, batch, rate, thin=20)
     rng = np.random.default_rng(seed)
     state, passes = chain.init(truth.mode), 0.0
     for _ in range(10**6):
@@ -240,8 +228,7 @@ def sgld(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
 
 def pathfinder(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
     """Multi-path Pathfinder with importance resampling."""
-    target = problem.target()
-    found = rivals.pathfinder_psis(target, PATHFINDER_BUDGET, seed, 64_000)
+    found = rivals.pathfinder_psis(problem.target(), PATHFINDER_BUDGET, seed, 64_000)
     yield Block(found.draws, found.num_evaluations)
 
 

@@ -21,7 +21,7 @@ from vhmc.lab.data.dataset import Dataset, labels
 from vhmc.lab.data.labelled import load_a9a, load_covtype, load_nycflights
 from vhmc.lab.experiments.truth import relative_error, started
 from vhmc.lab.models.rows import (
-    RowModel,
+    RowPotential,
     logistic,
     logistic_likelihood,
     normal_prior,
@@ -51,9 +51,9 @@ class TallProblem(NamedTuple):
     note: str
 
     @property
-    def model(self) -> RowModel:
+    def potential(self) -> RowPotential:
         """For methods that run inside JAX."""
-        return logistic(self.x, self.y)
+        return logistic(self.x, self.y).potential
 
     def target(self) -> Target:
         """For ours, every evaluation counted."""
@@ -93,15 +93,12 @@ def simulated(num_rows: int) -> TallProblem:
     rng = np.random.default_rng(num_rows)
     x = rng.standard_normal((num_rows, SIMULATED_COLUMNS))
     x[:, 0] = 1.0
-    logits = x @ np.linspace(-0.5, 0.5, SIMULATED_COLUMNS)
-    y = labels(rng, logits)
+    y = labels(rng, x @ np.linspace(-0.5, 0.5, SIMULATED_COLUMNS))
     return TallProblem(f"simulated-{num_rows}", x, y, "simulated")
 
 
 PROBLEMS: dict[str, Callable[[], TallProblem]] = {
-    "a9a": a9a,
-    "nycflights": nycflights,
-    "covtype": covtype,
+    f.__name__: f for f in (a9a, nycflights, covtype)
 }
 
 
@@ -127,10 +124,8 @@ def design(x: np.ndarray) -> np.ndarray:
 
 def has_both_labels(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which columns are non-zero in rows of both labels."""
-    is_there = x != 0
-    number = is_there.sum(axis=0)
-    ones = y @ is_there
-    return (ones > 0) & (ones < number)
+    ones = y @ (x != 0)
+    return (ones > 0) & (ones < np.count_nonzero(x, axis=0))
 
 
 def _problem(name: str, x: np.ndarray, data: Dataset) -> TallProblem:
@@ -140,7 +135,7 @@ def _problem(name: str, x: np.ndarray, data: Dataset) -> TallProblem:
 
 def log_density(problem: TallProblem) -> Callable[[Vector], Scalar]:
     """Log density of all rows, for other samplers."""
-    potential = problem.model.potential
+    potential = problem.potential
     return lambda theta: -potential(theta)
 
 
@@ -164,8 +159,7 @@ def reference(problem: TallProblem, num_rounds: int, seed: int = 0) -> Reference
     target = problem.target()
     guide = laplace(target, target.start).guide
     rng = np.random.default_rng(seed)
-    potential = problem.model.potential
-    chain, state, mode, lower = started(rng, potential, guide, CHAINS)
+    chain, state, mode, lower = started(rng, problem.potential, guide, CHAINS)
     state, _ = chain.advance(rng, state, BURN_IN)
     firsts, seconds = [], []
     for _ in range(num_rounds):
@@ -185,18 +179,12 @@ def reference(problem: TallProblem, num_rounds: int, seed: int = 0) -> Reference
 def _reference(
     firsts: np.ndarray, seconds: np.ndarray, mode: np.ndarray, lower: np.ndarray
 ) -> Reference:
-    (mean, covariance), one, other = (
-        _moments(firsts[part], seconds[part], mode, lower)
-        for part in (slice(None), slice(None, None, 2), slice(1, None, 2))
-    )
-    rem, rec = (relative_error(*pair) / 2 for pair in zip(one, other, strict=True))
-    return Reference(mean, covariance, mode, rem, rec)
+    def moments(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        first = firsts[part].mean(axis=0)
+        second = np.eye(len(mode)) + seconds[part].mean(axis=0)
+        second = (second + second.T) / 2 - np.outer(first, first)
+        return mode + lower @ first, lower @ second @ lower.T
 
-
-def _moments(
-    firsts: np.ndarray, seconds: np.ndarray, mode: np.ndarray, lower: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    first = firsts.mean(axis=0)
-    second = np.eye(len(mode)) + seconds.mean(axis=0)
-    second = (second + second.T) / 2 - np.outer(first, first)
-    return mode + lower @ first, lower @ second @ lower.T
+    halves = moments(slice(None, None, 2)), moments(slice(1, None, 2))
+    rem, rec = (relative_error(*pair) / 2 for pair in zip(*halves, strict=True))
+    return Reference(*moments(slice(None)), mode, rem, rec)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
-from vhmc.evaluation.guard import Guarded
+from vhmc.evaluation.user_code import Guarded
 from vhmc.lab.bench.tall.methods import METHODS, Block
 from vhmc.lab.bench.tall.problems import REC, REM, Reference, TallProblem
 from vhmc.lab.experiments.truth import covariance_of, relative_error
@@ -70,37 +70,33 @@ def race(
     method: str,
     limit: float,
     compiling: Compiling,
-    seed: int = 0,
 ) -> Finish:
     """Run until the errors are small, the draws end, or time is up."""
     jax.clear_caches()  # every method includes its compilation
     before, began = compiling.seconds, time.perf_counter()
     draws: list[np.ndarray] = []
-    best = np.inf, np.inf, np.inf
+    rem = rec = np.inf
     last = Block(np.zeros((0, 0)), 0.0)
     arrived, before_last, rate = np.inf, np.inf, np.inf
 
     def run() -> None:
-        nonlocal last, arrived, best, before_last, rate
-        for block in METHODS[method](problem, truth, seed):
+        nonlocal last, arrived, rem, rec, before_last, rate
+        for last in METHODS[method](problem, truth, 0):
             elapsed = time.perf_counter() - began
-            last = block
-            if len(block.draws):
-                draws.append(block.draws)
-                rate = max(elapsed - before_last, 0.0) / len(block.draws)
-                best = elapsed, *_errors(draws, truth)
+            if len(last.draws):
+                draws.append(last.draws)
+                rate = max(elapsed - before_last, 0.0) / len(last.draws)
+                rem, rec = _errors(draws, truth)
             before_last = elapsed
-            if best[1] <= REM and best[2] <= REC:
+            if rem <= REM and rec <= REC:
                 arrived = elapsed
-                return
-            if elapsed > limit:
+            if arrived < np.inf or elapsed > limit:
                 return
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, failure = Guarded(run)()
     elapsed = time.perf_counter() - began
-    _, rem, rec = best
     # Errors of independent draws fall as one over the root of their number.
     num_draws = sum(map(len, draws))
     missing = (max(rem / REM, rec / REC, 1.0) ** 2 - 1) * num_draws
@@ -113,15 +109,12 @@ def race(
         seconds=arrived,
         elapsed=elapsed,
         compiling=compiling.seconds - before,
-        passes=last.passes,
         num_draws=num_draws,
         rem=rem,
         rec=rec,
         forecast=arrived if np.isfinite(arrived) else forecast,
-        model=last.model,
-        training=last.training,
-        drawing=last.drawing,
         note=failure,
+        **{key: value for key, value in last._asdict().items() if key != "draws"},
     )
 
 

@@ -1,13 +1,13 @@
 """Run all methods on all problems in one process, so that times compare."""
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from vhmc.lab.bench.tall.methods import METHODS, load_all
 from vhmc.lab.bench.tall.problems import LEAST_ROUNDS, make, reference
 from vhmc.lab.bench.tall.race import Compiling, Finish, race
+from vhmc.lab.experiments.output import save_table
 
 OURS = "vhmc"
 
@@ -53,6 +53,7 @@ def run(
     Simulated problems must come with growing numbers of rows: a method that did not
     arrive in time is left out of those with more.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     compiling, rows = Compiling(), []
     load_all(settings.methods)
     slow: dict[str, str] = {}
@@ -75,7 +76,7 @@ def run(
                 limit = min(limit, settings.times * row.seconds)
             rows.append(row)
             report(line(row))
-            store(folder / "races.csv", rows)
+            save_table(folder, "races", [row._asdict() for row in rows])
             if name.startswith("simulated") and row.seconds == float("inf"):
                 slow[method] = f"{row.rows:,} rows"
     return rows
@@ -97,12 +98,3 @@ def line(row: Finish) -> str:
             f"{row.drawing:.1f} s"
         )
     return text + (f"; {row.note}" if row.note else "")
-
-
-def store(path: Path, rows: Sequence[Finish]) -> None:
-    """Write all races as CSV."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(Finish._fields)
-        writer.writerows(rows)

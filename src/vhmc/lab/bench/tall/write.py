@@ -27,18 +27,17 @@ COLORS = {
     "sgld": GREY,
     "pathfinder": "#444444",
 }
-
-
 ENDING = ("pathfinder",)
 """Methods that run out of draws, and so may never arrive."""
 
 
 def write(folder: Path, settings: Settings, rows: Sequence[Finish]) -> Group:
-    """Write figure and record; return the tables."""
+    """Write figure and record; return a table for each problem."""
     output.save_figure(folder, "seconds", time_against_rows(rows))
     record = {"benchmark": "tall", "settings": asdict(settings), "rem": REM, "rec": REC}
     output.save_record(folder, "record", record)
-    return tables(rows)
+    names = dict.fromkeys(row.problem for row in rows)
+    return Group(*(_table([row for row in rows if row.problem == n]) for n in names))
 
 
 @rc_context(STYLE)
@@ -48,10 +47,8 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
     axis = figure.subplots()
     for number, (method, color) in enumerate(COLORS.items()):
         apart = 1.05 ** (number - len(COLORS) // 2)  # or marks would hide each other
-        some = sorted(
-            (r for r in rows if r.method == method and not r.note),
-            key=lambda r: r.rows,
-        )
+        some = [row for row in rows if row.method == method and not row.note]
+        some.sort(key=lambda row: row.rows)
         if not some:
             continue
         # Only simulated problems differ in nothing but their rows.
@@ -83,29 +80,13 @@ def time_against_rows(rows: Sequence[Finish]) -> Figure:
     return figure
 
 
-def tables(rows: Sequence[Finish]) -> Group:
-    """A table for each problem, with times relative to ours."""
-    return Group(
-        *(
-            _table([row for row in rows if row.problem == name])
-            for name in dict.fromkeys(row.problem for row in rows)
-        )
-    )
-
-
 def _table(rows: Sequence[Finish]) -> Table:
     ours = {row.method: row.seconds for row in rows}.get(OURS, np.inf)
     return plain_table(
         f"{rows[0].problem}, {rows[0].rows:,} x {rows[0].dim}: "
         f"time to REM {REM:g} and REC {REC:g}",
         (
-            "method",
-            "seconds",
-            "compiling",
-            "passes",
-            "draws",
-            "REM",
-            "REC",
+            *("method", "seconds", "compiling", "passes", "draws", "REM", "REC"),
             "times ours",
         ),
         (_cells(row, ours) for row in rows),
@@ -119,12 +100,7 @@ def _cells(row: Finish, ours: float) -> list[str]:
     if not is_there and row.method in ENDING:
         times = ["never", "never"]
     return [
-        row.method,
-        times[0],
-        f"{row.compiling:.1f}",
-        f"{row.passes:,.0f}",
-        f"{row.num_draws:,}",
-        f"{row.rem:.2g}",
-        f"{row.rec:.2g}",
+        *(row.method, times[0], f"{row.compiling:.1f}", f"{row.passes:,.0f}"),
+        *(f"{row.num_draws:,}", f"{row.rem:.2g}", f"{row.rec:.2g}"),
         "" if row.method == OURS else times[1],
     ]

@@ -16,11 +16,11 @@ from vhmc.lab.diagnostics import quadrature
 from vhmc.lab.diagnostics.quadrature import Grid
 from vhmc.lab.models.beta_binomial import beta_binomial
 from vhmc.numerics.chains import run_chains
+from vhmc.paper.algorithm2 import VHMC
 from vhmc.paper.doubts import doubts
 from vhmc.paper.potentials import Surrogate
 from vhmc.paper.sample import frozen_kernel
 from vhmc.paper.training import Trained
-from vhmc.paper.vhmc import VHMC
 
 LOWER, UPPER = (-8.5, 2.0), (-4.5, 20.0)
 WIDE_LOWER, WIDE_UPPER = (-11.0, -5.0), (-1.0, 35.0)

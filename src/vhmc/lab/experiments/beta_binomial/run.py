@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vhmc._types import PRNGKey, Vector
+from vhmc._types import Vector
 from vhmc.evaluation.target import Target
 from vhmc.lab.diagnostics import quadrature
 from vhmc.lab.experiments.beta_binomial.measure import Exact, exact_posterior, measure
@@ -23,11 +23,10 @@ from vhmc.lab.experiments.parts import Part, Progress, inputs, run_parts
 from vhmc.lab.models.beta_binomial import beta_binomial
 from vhmc.numerics.bases import additive
 from vhmc.numerics.gaussian import Gaussian
+from vhmc.paper.algorithm2 import VHMC, Ramp
 from vhmc.paper.laplace_guide import laplace
 from vhmc.paper.sample import initial_kernel
-from vhmc.paper.schedule import Ramp
-from vhmc.paper.training import Trained, train
-from vhmc.paper.vhmc import VHMC
+from vhmc.paper.training import train
 
 NODES = partial(additive, scale=1.5)
 QUICK: dict[str, Any] = {"nodes": (10, 40, 160), "repetitions": 3, "num_train": 1000}
@@ -80,19 +79,15 @@ class Settings:
         )
 
 
-class Panel(NamedTuple):
-    """The repetition of median divergence at one number of nodes."""
-
-    num_features: int
-    kl: float
-    log_q: np.ndarray
-
-
 class Results(NamedTuple):
-    """Numbers, and what the figures show."""
+    """Numbers, and what the figures show.
+
+    panels: number of nodes, divergence and log probabilities on the grid of the
+        repetition of median divergence.
+    """
 
     rows: list[dict[str, Any]]
-    panels: list[Panel]
+    panels: list[tuple[int, float, np.ndarray]]
     exact: Exact
     costs: dict[str, int]
     seconds: float
@@ -119,9 +114,7 @@ def run(folder: Path, settings: Settings, progress: Progress) -> Results:
         for method in methods
     ]
     done = run_parts(folder, inputs(settings), parts, progress).values()
-    panels = [
-        Panel(int(one["nodes"]), float(one["panel_kl"]), one["log_q"]) for one in done
-    ]
+    panels = [(int(one["nodes"]), float(one["panel_kl"]), one["log_q"]) for one in done]
     rows = [row for one in done for row in json.loads(str(one["rows"]))]
     costs = {
         "search": fitted.num_search,
@@ -141,18 +134,28 @@ def _part(
     exact: Exact,
     on_progress: Callable[[float], None],
 ) -> Mapping[str, Any]:
-    """All repetitions at one number of nodes."""
+    """All repetitions at one number of nodes, trained in one batch.
+
+    Only their first step size is shared.
+    """
+    number = settings.repetitions
     key = jax.random.fold_in(jax.random.key(settings.seed), method.num_features)
-    key_train, *keys_draw = jax.random.split(key, settings.repetitions + 1)
-    replicas = train_replicas(
-        key_train, method, target, guide, theta, settings.repetitions
+    key, *keys_draw = jax.random.split(key, number + 1)
+    key_tune, key_nodes, key_train = jax.random.split(key, 3)
+    kernel = initial_kernel(key_tune, method, guide)
+    states = jax.jit(jax.vmap(method.init, in_axes=(0, None, None, None)))(
+        jax.random.split(key_nodes, number), theta, guide, kernel
     )
+    replicas = train(jax.random.split(key_train, number), method, target, states)
     on_progress(0.7)
     measured = [
         measure(key_draw, method, replica, exact, settings.draws)
         for key_draw, replica in zip(keys_draw, replicas, strict=True)
     ]
-    panel = median_panel(replicas, measured, exact)
+    # The figure shows the repetition of (lower) median divergence.
+    order = np.argsort([numbers["kl"] for numbers in measured])
+    middle = order[(number - 1) // 2]
+    surrogate = replicas[middle].state.surrogate
     rows = [
         {"nodes": method.num_features, "repetition": repetition, **numbers}
         for repetition, numbers in enumerate(measured)
@@ -160,35 +163,6 @@ def _part(
     return {
         "rows": json.dumps(rows),
         "nodes": method.num_features,
-        "panel_kl": panel.kl,
-        "log_q": panel.log_q,
+        "panel_kl": measured[middle]["kl"],
+        "log_q": quadrature.log_probabilities(surrogate, exact.box),
     }
-
-
-def train_replicas(
-    key: PRNGKey,
-    method: VHMC,
-    target: Target,
-    guide: Gaussian,
-    theta: Vector,
-    repetitions: int,
-) -> list[Trained]:
-    """Train independent runs in one batch; only their first step size is shared."""
-    key_tune, key_nodes, key_train = jax.random.split(key, 3)
-    kernel = initial_kernel(key_tune, method, guide)
-    states = jax.jit(jax.vmap(method.init, in_axes=(0, None, None, None)))(
-        jax.random.split(key_nodes, repetitions), theta, guide, kernel
-    )
-    return train(jax.random.split(key_train, repetitions), method, target, states)
-
-
-def median_panel(
-    replicas: list[Trained], measured: list[dict[str, Any]], exact: Exact
-) -> Panel:
-    """Pick the repetition of (lower) median divergence for the figure."""
-    order = np.argsort([numbers["kl"] for numbers in measured])
-    middle = order[(len(order) - 1) // 2]
-    surrogate = replicas[middle].state.surrogate
-    log_q = quadrature.log_probabilities(surrogate, exact.box)
-    number = surrogate.basis.num_features
-    return Panel(number, measured[middle]["kl"], np.asarray(log_q))

@@ -9,8 +9,7 @@ import numpy as np
 from vhmc.lab.experiments import output
 from vhmc.lab.experiments.beta_binomial.measure import summarise
 from vhmc.lab.experiments.beta_binomial.run import Results, Settings
-from vhmc.lab.experiments.output import Claim, Story, judge
-from vhmc.lab.experiments.output import Panel as StoryPanel
+from vhmc.lab.experiments.output import Claim, Panel, Story, judge
 from vhmc.lab.plots import contour_panels, divergence_curves
 
 LABELS = "logit of the mean rate m", "log of the precision K"
@@ -24,62 +23,67 @@ MEASURES = (
 def write(folder: Path, settings: Settings, results: Results, quick: bool) -> Story:
     """Write figures, numbers and settings; return the story for the page."""
     table = summarise(results.rows)
-    panels = [
-        (f"s = {panel.num_features}   (KL {panel.kl:.2g})", panel.log_q)
-        for panel in results.panels
+    surrogates = [
+        (f"s = {number}   (KL {kl:.2g})", log_q) for number, kl, log_q in results.panels
     ]
     exact = np.asarray(results.exact.log_p)
-    contours = contour_panels(results.exact.box, panels, exact, LABELS, LIMITS)
+    contours = contour_panels(results.exact.box, surrogates, exact, LABELS, LIMITS)
     curves = divergence_curves(results.rows, table, MEASURES)
     if quick:
         for figure in (contours, curves):
             figure.suptitle("quick version", color="#b42318")
-    images = [
-        output.save_figure(folder, name, figure)[0]
-        for name, figure in (("contours", contours), ("divergence", curves))
-    ]
     output.save_table(folder, "numbers", results.rows)
     output.save_table(folder, "summary", table)
-    claim = _claim(table)
-    output.save_run(
-        *(folder, "beta-binomial", settings, quick, results.seconds, [claim]),
-        data={"kind": "real", "source": "cancermortality.csv, in the package"},
-        evaluations=results.costs,
-        kl_falls_by=fall(table),
+    panels = (
+        Panel(
+            "Approximate posteriors",
+            output.save_figure(folder, "contours", contours),
+            "Contours of the surrogate of median divergence for each number of "
+            "nodes, with the exact posterior dashed over each and alone in the "
+            "last panel.",
+        ),
+        Panel(
+            "Divergence by number of nodes",
+            output.save_figure(folder, "divergence", curves),
+            "Kullback-Leibler divergence and score-matching distance of every "
+            "surrogate against the number of nodes, with medians and quartiles.",
+            (_claim(table),),
+            (
+                "Ridge, node scale and length of training were chosen on this very "
+                "posterior, so the fall is that of chosen settings.",
+                "Leak counts surrogates with more than 1 % of their mass outside "
+                "the box on which divergences are computed.",
+            ),
+        ),
     )
-    return Story(
+    story = Story(
         "Experiment 1: a beta-binomial model for overdispersion",
         "Deaths by stomach cancer in twenty cities of Missouri: a skewed posterior in "
         "two dimensions, so that everything can be compared with quadrature. "
         f"{settings.repetitions} surrogates for each number of nodes, trained by the "
         f"paper's algorithm for {settings.num_train} iterations each.",
-        (
-            StoryPanel(
-                "Approximate posteriors",
-                images[0],
-                "Contours of the surrogate of median divergence for each number of "
-                "nodes, with the exact posterior dashed over each and alone in the "
-                "last panel.",
-                (),
-                (),
-            ),
-            StoryPanel(
-                "Divergence by number of nodes",
-                images[1],
-                "Kullback-Leibler divergence and score-matching distance of every "
-                "surrogate against the number of nodes, with medians and quartiles.",
-                (claim,),
-                (
-                    "Ridge, node scale and length of training were chosen on this very "
-                    "posterior, so the fall is that of chosen settings.",
-                    "Leak counts surrogates with more than 1 % of their mass outside "
-                    "the box on which divergences are computed.",
-                ),
-            ),
+        panels,
+        tuple(
+            {
+                "s": f"{line['nodes']}",
+                "KL": f"{line['kl_median']:.2g}",
+                "quartiles": f"{line['kl_lower']:.2g}-{line['kl_upper']:.2g}",
+                "D_SM": f"{line['d_sm_median']:.2g}",
+                "mean err": f"{line['mean_error_median']:.2f}",
+                "accept": f"{line['acceptance_training']:.2f}",
+                "leak": f"{line['num_leaking']}/{line['repetitions']}",
+                "warned": f"{line['num_warned']}/{line['repetitions']}",
+            }
+            for line in table
         ),
-        tuple(printed_row(line) for line in table),
-        output.page_facts(settings, results.seconds, evaluations=str(results.costs)),
+        {"evaluations": str(results.costs)},
         quick,
+    )
+    return output.save_run(
+        *(folder, "beta-binomial", settings, results.seconds, story),
+        data={"kind": "real", "source": "cancermortality.csv, in the package"},
+        evaluations=results.costs,
+        kl_falls_by=fall(table),
     )
 
 
@@ -98,17 +102,3 @@ def _claim(table: list[dict[str, Any]]) -> Claim:
 def fall(table: list[dict[str, Any]]) -> float:
     """Median divergence at the fewest nodes over that at the most."""
     return table[0]["kl_median"] / table[-1]["kl_median"]
-
-
-def printed_row(line: dict[str, Any]) -> dict[str, str]:
-    """One number of nodes, for terminal and page."""
-    return {
-        "s": f"{line['nodes']}",
-        "KL": f"{line['kl_median']:.2g}",
-        "quartiles": f"{line['kl_lower']:.2g}-{line['kl_upper']:.2g}",
-        "D_SM": f"{line['d_sm_median']:.2g}",
-        "mean err": f"{line['mean_error_median']:.2f}",
-        "accept": f"{line['acceptance_training']:.2f}",
-        "leak": f"{line['num_leaking']}/{line['repetitions']}",
-        "warned": f"{line['num_warned']}/{line['repetitions']}",
-    }

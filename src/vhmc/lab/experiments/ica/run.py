@@ -9,30 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 
 from vhmc.lab.baselines import Annealed, natural_gradient
 from vhmc.lab.baselines.nuts import load_blackjax
-from vhmc.lab.data.dataset import Dataset
 from vhmc.lab.data.meg import load_meg
 from vhmc.lab.diagnostics.amari import amari_distance, is_same_twin
 from vhmc.lab.experiments import contenders
-from vhmc.lab.experiments.contenders import Arena, Method, OnProgress, Outcome
-from vhmc.lab.experiments.parts import Numbers, Part, Progress
-from vhmc.lab.experiments.truth import (
-    Truth,
-    covariance_of,
-    exact_moments,
-    relative_error,
-)
-from vhmc.lab.models.rows import RowModel, ica
+from vhmc.lab.experiments.contenders import Arena, Method, Outcome, Results
+from vhmc.lab.experiments.parts import Numbers, Progress
+from vhmc.lab.experiments.truth import Truth, covariance_of, relative_error
+from vhmc.lab.models.rows import ica
 from vhmc.numerics.bases import additive
+from vhmc.paper.algorithm2 import VHMC, Ramp
 from vhmc.paper.laplace_guide import laplace
-from vhmc.paper.schedule import Ramp
-from vhmc.paper.vhmc import VHMC
 
 QUICK: dict[str, Any] = {
     "channels": 2,
@@ -99,17 +92,6 @@ class Settings:
         return np.geomspace(EARLIEST, self.limit, MOMENTS)
 
 
-class Results(NamedTuple):
-    """Numbers of every method, exact moments, and the data."""
-
-    parts: dict[str, Numbers]
-    truth: Truth
-    data: Dataset
-    mode: np.ndarray
-    laplace_covariance: np.ndarray
-    floor: dict[str, float]
-
-
 def run(
     folder: Path, settings: Settings, progress: Progress, data: Path | None = None
 ) -> Results:
@@ -117,40 +99,33 @@ def run(
     load_blackjax()  # if it is missing, say so now
     loaded = load_meg(settings.channels, data)
     model = ica(loaded.x[: settings.num_rows])
-    arena = Arena(
-        model, model.start, settings.limit, settings.acceptance, settings.seed
+    target = model.target()
+    guide = laplace(target, target.start).guide
+    start, limit = model.start, settings.limit
+    arena = Arena(model, guide, start, limit, settings.acceptance, settings.seed)
+    methods = _methods(arena, settings)
+    found = contenders.run_all(
+        *(folder, settings, loaded, arena, TRUTH_CHAINS, methods, _measured, progress)
     )
-    exact = Part(
-        "exact moments", settings.truth_draws / 250, partial(_truth, model, settings)
-    )
-    methods, measured = _methods(arena, settings), partial(_measured, settings)
-    first, done = contenders.run_all(
-        *(folder, settings, loaded, exact, methods, measured, settings.limit, progress)
-    )
-    truth = Truth.from_numbers(first)
-    return Results(
-        {name: measure(numbers, truth, settings) for name, numbers in done.items()},
-        truth,
-        loaded,
-        first["mode"],
-        first["laplace_covariance"],
-        floors(truth, settings),
-    )
+    parts = {
+        name: measure(numbers, found.truth, settings)
+        for name, numbers in found.parts.items()
+    }
+    return found._replace(parts=parts)
 
 
 def floors(truth: Truth, settings: Settings) -> dict[str, float]:
     """Errors of `FLOOR_DRAWS` independent draws, medians over repetitions."""
     rng = np.random.default_rng(settings.seed)
-    lower, dim = np.linalg.cholesky(truth.covariance), settings.channels
-    reference = truth.mean.reshape(dim, dim)
+    shape = settings.channels, settings.channels
+    reference = truth.mean.reshape(shape)
     found = []
     for _ in range(50):
-        draws = truth.mean + rng.standard_normal((FLOOR_DRAWS, dim**2)) @ lower.T
-        mean = draws.mean(axis=0).reshape(dim, dim)
+        draws = truth.independent(rng, FLOOR_DRAWS)
+        amari = amari_distance(draws.mean(axis=0).reshape(shape), reference)
         rec = relative_error(covariance_of(draws), truth.covariance)
-        found.append((amari_distance(mean, reference), rec))
-    amari, rec = np.median(found, axis=0)
-    return {"amari": float(amari), "rec": float(rec)}
+        found.append((amari, rec))
+    return dict(zip(("amari", "rec"), np.median(found, axis=0).tolist(), strict=True))
 
 
 def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
@@ -165,40 +140,13 @@ def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
         step_size=1.0,  # the arena's kernel has its own
         nodes=partial(additive, scale=settings.scale),
     )
+    size, natural = settings.batch_size, natural_gradient
     return {
         "HMC": partial(contenders.hmc, arena, settings.num_steps, 1),
-        "SGLD": partial(
-            contenders.sgld,
-            arena,
-            schedule,
-            settings.batch_size,
-            precondition=natural_gradient,
-        ),
+        "SGLD": partial(contenders.sgld, arena, schedule, size, precondition=natural),
         "VHMC": partial(contenders.vhmc, arena, method, with_training=True),
         "HMC, Laplace mass": partial(contenders.laplace_mass, arena, 1),
-        "NUTS": partial(contenders.nuts, arena),
-        "Pathfinder": partial(contenders.best_path, arena),
-        "vhmc.sample": partial(contenders.default, arena),
-    }
-
-
-def _truth(
-    model: RowModel, settings: Settings, on_progress: OnProgress
-) -> Mapping[str, Any]:
-    target = model.target()
-    fitted = laplace(target, target.start)
-    found = exact_moments(
-        model.potential,
-        fitted.guide,
-        settings.truth_draws,
-        TRUTH_CHAINS,
-        settings.seed,
-        on_progress,
-    )
-    return {
-        **found._asdict(),
-        "mode": np.asarray(fitted.guide.mean),
-        "laplace_covariance": np.linalg.inv(np.asarray(fitted.guide.precision)),
+        **contenders.without_settings(arena),
     }
 
 
@@ -206,25 +154,22 @@ def _measured(settings: Settings, outcome: Outcome) -> Mapping[str, Any]:
     """Moments of the later half of the draws at each time, for the running average."""
     recording, extra = outcome
     dim = settings.channels**2
-    flat, dates = recording.draws, recording.seconds
+    draws = recording.draws
     means, covariances, counts = [], [], []
     for moment in settings.moments:
-        number = int(np.searchsorted(dates, moment, side="right"))
-        some = flat[number // 2 : number].reshape(-1, flat.shape[-1])
+        number = int(np.searchsorted(recording.seconds, moment, side="right"))
+        some = draws[number // 2 : number].reshape(-1, draws.shape[-1])
         known = len(some) > 0 and bool(np.isfinite(some).all())
-        means.append(some.mean(axis=0) if known else np.full(dim, np.nan))
-        enough = known and len(some) > 1
-        covariances.append(
-            covariance_of(some) if enough else np.full((dim, dim), np.nan)
-        )
+        enough, unknown = known and len(some) > 1, np.full((dim, dim), np.nan)
+        means.append(some.mean(axis=0) if known else unknown[0])
+        covariances.append(covariance_of(some) if enough else unknown)
         counts.append(len(some))
-    thinned = flat.reshape(-1, flat.shape[-1])
-    thinned = thinned[:: max(1, len(thinned) // 2000)]
+    flat = draws.reshape(-1, draws.shape[-1])
     return {
         "means": np.array(means),
         "covariances": np.array(covariances),
         "counts": np.array(counts),
-        "some_draws": thinned,
+        "some_draws": flat[:: max(1, len(flat) // 2000)],
         **extra,
     }
 
@@ -237,51 +182,28 @@ def measure(numbers: Numbers, truth: Truth, settings: Settings) -> Numbers:
     covariance after rows are put in the truth's order and signs.
     """
     dim = settings.channels
-    last = numbers["means"][-1]
-    order, signs = _align(last.reshape(dim, dim), truth.mean.reshape(dim, dim))
-    turn = np.zeros((dim, dim))
-    turn[np.arange(dim), order] = signs
-    whole = np.kron(turn, np.eye(dim))
-    draws = numbers["some_draws"].reshape(-1, dim, dim)
-    later = draws[len(draws) // 2 :]
-    is_own = np.array([np.nan])
+    means = numbers["means"].reshape(-1, dim, dim)
+    last, reference = means[-1], truth.mean.reshape(dim, dim)
+    turn, is_own = np.eye(dim), np.array([np.nan])
     if np.isfinite(last).all():
-        is_own = is_same_twin(later, last.reshape(dim, dim))
-    reference = truth.mean.reshape(dim, dim)
+        inner = reference @ last.T
+        _, order = scipy.optimize.linear_sum_assignment(-np.abs(inner))
+        turn = np.sign(inner) * turn[order]
+        draws = numbers["some_draws"].reshape(-1, dim, dim)
+        is_own = is_same_twin(draws[len(draws) // 2 :], last)
+    whole = np.kron(turn, np.eye(dim))
+    covariances = [whole @ one @ whole.T for one in numbers["covariances"]]
+    values, vectors = np.linalg.eigh(truth.covariance)
+    wide = vectors[:, -1]
+    distances = [
+        amari_distance(mean, reference) if np.isfinite(mean).all() else np.nan
+        for mean in means
+    ]
     return {
         **numbers,
-        "amari": np.array(
-            [
-                amari_distance(mean.reshape(dim, dim), reference)
-                if np.isfinite(mean).all()
-                else np.nan
-                for mean in numbers["means"]
-            ]
-        ),
-        "rec": np.array(
-            [
-                relative_error(whole @ covariance @ whole.T, truth.covariance)
-                for covariance in numbers["covariances"]
-            ]
-        ),
+        "amari": np.array(distances),
+        "rec": np.array([relative_error(one, truth.covariance) for one in covariances]),
         "mixed_fraction": np.asarray(1 - np.mean(is_own)),
-        "widest_variance": _widest_variance(
-            whole @ numbers["covariances"][-1] @ whole.T, truth.covariance
-        ),
+        # Along the truth's widest direction, relative to the exact one.
+        "widest_variance": np.asarray(wide @ covariances[-1] @ wide / values[-1]),
     }
-
-
-def _align(found: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row of `found`, and its sign, that matches each row of the truth."""
-    if not np.isfinite(found).all():
-        return np.arange(len(truth)), np.ones(len(truth))
-    inner = truth @ found.T
-    _, order = scipy.optimize.linear_sum_assignment(-np.abs(inner))
-    return order, np.sign(inner[np.arange(len(truth)), order])
-
-
-def _widest_variance(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Variance along the truth's widest direction, relative to the exact one."""
-    values, vectors = np.linalg.eigh(truth)
-    wide = vectors[:, -1]
-    return np.asarray(wide @ found @ wide / values[-1])

@@ -7,9 +7,10 @@ import numpy as np
 
 from vhmc.lab.diagnostics.amari import amari_distance
 from vhmc.lab.experiments import output
-from vhmc.lab.experiments.ica.run import FLOOR_DRAWS, TRUTH_CHAINS, Results, Settings
+from vhmc.lab.experiments.contenders import Results
+from vhmc.lab.experiments.ica.run import FLOOR_DRAWS, TRUTH_CHAINS, Settings, floors
 from vhmc.lab.experiments.output import Claim, Panel, Story, judge, shown
-from vhmc.lab.experiments.parts import costs
+from vhmc.lab.experiments.parts import costs, total_seconds
 from vhmc.lab.experiments.truth import relative_error
 from vhmc.lab.plots import Axes, Curve, curve_panels
 
@@ -41,49 +42,36 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
         for number, moment in enumerate(settings.moments)
     ]
     output.save_table(folder, "numbers", rows)
+    truth = results.truth
+    mode = np.asarray(results.guide.mean).reshape(dim, dim)
     laplace = {
-        "amari": amari_distance(
-            results.mode.reshape(dim, dim), results.truth.mean.reshape(dim, dim)
-        ),
-        "rec": relative_error(results.laplace_covariance, results.truth.covariance),
+        "amari": amari_distance(mode, truth.mean.reshape(dim, dim)),
+        "rec": relative_error(results.laplace_covariance, truth.covariance),
     }
-    marks = ["quick version"] if quick else []
-    if results.data.kind.isupper():
-        marks.append(results.data.kind)
-    floor = f"{FLOOR_DRAWS:,} independent draws"
-    panels = [
+    floor = floors(truth, settings)
+    axes = [
         Axes(
             title,
             "seconds",
             label,
             _curves(results, settings, measure),
-            {"Laplace": laplace[measure], floor: results.floor[measure]},
+            {
+                "Laplace": laplace[measure],
+                f"{FLOOR_DRAWS:,} independent draws": floor[measure],
+            },
         )
         for measure, (title, label) in MEASURES.items()
     ]
-    figure = curve_panels(panels, ", ".join(marks))
-    image = output.save_figure(folder, "amari", figure)[0]
-    claims = _claims(rows)
-    seconds = sum(float(part["part_seconds"]) for part in results.parts.values())
-    output.save_run(
-        *(folder, "ica", settings, quick, seconds, claims),
-        data=results.data.record,
-        truth=results.truth.record(TRUTH_CHAINS),
-        laplace=laplace,
-        floor_of_independent_draws={"draws": FLOOR_DRAWS, **results.floor},
-        draws_of_another_twin=_by_method(results, "mixed_fraction"),
-        variance_along_the_widest_direction=_by_method(results, "widest_variance"),
-        **costs(results.parts),
-    )
+    figure = curve_panels([axes], 5.4, results.mark(quick))
     panel = Panel(
         "Convergence to the long exact run",
-        image,
+        output.save_figure(folder, "amari", figure),
         "Two panels with logarithmic axes: left the Amari distance of each method's "
         "running average by seconds, right the relative error of its covariance.",
-        claims,
+        _claims(rows),
         _remarks(results, laplace),
     )
-    return Story(
+    story = Story(
         "Experiment 4: independent components of a magnetoencephalogram",
         f"{settings.channels} channels, {settings.channels**2} dimensions; data: "
         f"{results.data.kind} ({results.data.note}). HMC, SGLD and NUTS start at the "
@@ -91,9 +79,29 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
         "need them; code is compiled before. A running average is over the later half "
         "of the draws there are.",
         (panel,),
-        tuple(_printed(name, results) for name in results.parts),
-        output.page_facts(settings, seconds, **results.data.record),
+        tuple(
+            {
+                "method": name,
+                "Amari distance at the end": shown(numbers["amari"][-1], ".3g"),
+                "REC at the end": shown(numbers["rec"][-1], ".3g"),
+                "variance, widest direction": shown(numbers["widest_variance"], ".2f"),
+                "draws averaged": f"{int(numbers['counts'][-1])}",
+                "of another twin": shown(numbers["mixed_fraction"], ".1%"),
+            }
+            for name, numbers in results.parts.items()
+        ),
+        results.data.record,
         quick,
+    )
+    return output.save_run(
+        *(folder, "ica", settings, total_seconds(results.parts.values()), story),
+        data=results.data.record,
+        truth=truth.record(TRUTH_CHAINS),
+        laplace=laplace,
+        floor_of_independent_draws={"draws": FLOOR_DRAWS, **floor},
+        draws_of_another_twin=_by_method(results, "mixed_fraction"),
+        variance_along_the_widest_direction=_by_method(results, "widest_variance"),
+        **costs(results.parts),
     )
 
 
@@ -113,26 +121,28 @@ def _curves(results: Results, settings: Settings, measure: str) -> list[Curve]:
     return curves
 
 
-def first_time(rows: list[dict[str, Any]], method: str, distance: float) -> float:
-    """Seconds until the average was first within a distance."""
-    times = [
-        row["seconds"]
-        for row in rows
-        if row["method"] == method and row["amari"] <= distance
-    ]
-    return min(times, default=float("inf"))
-
-
 def _claims(rows: list[dict[str, Any]]) -> tuple[Claim, ...]:
+    def first_time(method: str, distance: float) -> float:
+        """Seconds until the average was first within a distance."""
+        times = (
+            row["seconds"]
+            for row in rows
+            if row["method"] == method and row["amari"] <= distance
+        )
+        return min(times, default=float("inf"))
+
+    def when(seconds: float) -> str:
+        return f"{seconds:.2g} s" if np.isfinite(seconds) else "never"
+
     def compared(distances, one: str, other: str) -> tuple[list[bool], str]:
         holds, words = [], []
         for distance in distances:
-            first, second = (first_time(rows, name, distance) for name in (one, other))
+            first, second = first_time(one, distance), first_time(other, distance)
             # Neither ever, or both before the first look: nothing to compare.
             if first == second:
                 continue
             holds.append(first < second)
-            words.append(f"{distance:g}: {_when(first)} and {_when(second)}")
+            words.append(f"{distance:g}: {when(first)} and {when(second)}")
         return holds, "; ".join(words)
 
     ours, our_words = compared(DISTANCES, "VHMC", "SGLD")
@@ -149,10 +159,6 @@ def _claims(rows: list[dict[str, Any]]) -> tuple[Claim, ...]:
             f"First within a distance, SGLD and HMC: {early_words}.",
         ),
     )
-
-
-def _when(seconds: float) -> str:
-    return f"{seconds:.2g} s" if np.isfinite(seconds) else "never"
 
 
 def _remarks(results: Results, laplace: dict[str, float]) -> tuple[str, ...]:
@@ -173,15 +179,3 @@ def _remarks(results: Results, laplace: dict[str, float]) -> tuple[str, ...]:
         "than to their own average. The covariance is compared after rows were put "
         "into the order and signs of the long run.",
     )
-
-
-def _printed(name: str, results: Results) -> dict[str, str]:
-    numbers = results.parts[name]
-    return {
-        "method": name,
-        "Amari distance at the end": shown(float(numbers["amari"][-1]), ".3g"),
-        "REC at the end": shown(float(numbers["rec"][-1]), ".3g"),
-        "variance, widest direction": shown(float(numbers["widest_variance"]), ".2f"),
-        "draws averaged": f"{int(numbers['counts'][-1])}",
-        "of another twin": shown(float(numbers["mixed_fraction"]), ".1%"),
-    }

@@ -10,29 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from vhmc.lab.baselines import Constant
 from vhmc.lab.baselines.nuts import load_blackjax
-from vhmc.lab.data.dataset import Dataset
 from vhmc.lab.data.labelled import load_a9a
 from vhmc.lab.experiments import contenders
-from vhmc.lab.experiments.contenders import Arena, Method, OnProgress, Outcome
-from vhmc.lab.experiments.parts import Numbers, Part, Progress
-from vhmc.lab.experiments.truth import (
-    Truth,
-    covariance_of,
-    exact_moments,
-    relative_error,
-)
+from vhmc.lab.experiments.contenders import Arena, Method, Outcome, Results
+from vhmc.lab.experiments.parts import Progress
+from vhmc.lab.experiments.truth import covariance_of
 from vhmc.lab.models.rows import logistic, projected
 from vhmc.numerics.bases import unit_additive
 from vhmc.numerics.effective_size import geyer_ess
+from vhmc.paper.algorithm2 import VHMC, Ramp
 from vhmc.paper.laplace_guide import laplace
-from vhmc.paper.schedule import Ramp
-from vhmc.paper.vhmc import VHMC
 
 TRUTH_CHAINS = 64
 FULL: dict[str, Any] = {"limits": (300.0, 3000.0), "truth_draws": 500_000}
@@ -88,16 +81,6 @@ class Settings:
             raise ValueError(f"limits must be positive and grow, got {self.limits}")
 
 
-class Results(NamedTuple):
-    """Numbers of every method, the data, and exact moments."""
-
-    parts: dict[str, Numbers]
-    data: Dataset
-    truth: Truth
-    mode: np.ndarray
-    laplace_covariance: np.ndarray
-
-
 def run(
     folder: Path, settings: Settings, progress: Progress, data: Path | None = None
 ) -> Results:
@@ -110,28 +93,12 @@ def run(
     model = logistic(x[rows], loaded.y[rows])
     target = model.target()
     guide = laplace(target, target.start).guide
-    arena = Arena(
-        model,
-        np.asarray(guide.mean),
-        settings.limits[-1],
-        settings.acceptance,
-        settings.seed,
+    start, limit = np.asarray(guide.mean), settings.limits[-1]
+    arena = Arena(model, guide, start, limit, settings.acceptance, settings.seed)
+    methods = _methods(arena, settings)
+    return contenders.run_all(
+        *(folder, settings, loaded, arena, TRUTH_CHAINS, methods, _measured, progress)
     )
-
-    def moments(on_progress: OnProgress) -> Mapping[str, Any]:
-        potential, number = model.potential, settings.truth_draws
-        return exact_moments(
-            potential, guide, number, TRUTH_CHAINS, settings.seed, on_progress
-        )._asdict()
-
-    exact = Part("exact moments", settings.truth_draws / 500, moments)
-    methods, measured = _methods(arena, settings), partial(_measured, settings)
-    first, done = contenders.run_all(
-        *(folder, settings, loaded, exact, methods, measured, arena.limit, progress)
-    )
-    truth = Truth.from_numbers(first)
-    inverse = np.linalg.inv(np.asarray(guide.precision))
-    return Results(done, loaded, truth, arena.start, inverse)
 
 
 def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
@@ -150,29 +117,24 @@ def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
         )
 
     middle = settings.vhmc_steps[len(settings.vhmc_steps) // 2]
-    printed = partial(contenders.vhmc_printed, arena, method(middle))
+    hmc, vhmc, size = contenders.hmc, contenders.vhmc, settings.batch_size
+    sgld, printed = contenders.sgld, contenders.vhmc_printed
     return {
         **{
-            f"HMC L={number}": partial(
-                contenders.hmc, arena, number, max(2, 100 // number)
-            )
+            f"HMC L={number}": partial(hmc, arena, number, max(2, 100 // number))
             for number in settings.hmc_steps
         },
         **{
-            f"VHMC L={number}": partial(contenders.vhmc, arena, method(number))
+            f"VHMC L={number}": partial(vhmc, arena, method(number))
             for number in settings.vhmc_steps
         },
         **{
-            f"SGLD step={size:g}": partial(
-                contenders.sgld, arena, Constant(size), settings.batch_size
-            )
-            for size in settings.sgld_steps
+            f"SGLD step={step:g}": partial(sgld, arena, Constant(step), size)
+            for step in settings.sgld_steps
         },
-        f"VHMC, printed update L={middle}": printed,
+        f"VHMC, printed update L={middle}": partial(printed, arena, method(middle)),
         "HMC, Laplace mass": partial(contenders.laplace_mass, arena, 5),
-        "NUTS": partial(contenders.nuts, arena),
-        "Pathfinder": partial(contenders.best_path, arena),
-        "vhmc.sample": partial(contenders.default, arena),
+        **contenders.without_settings(arena),
     }
 
 
@@ -189,9 +151,7 @@ def _measured(settings: Settings, outcome: Outcome) -> Mapping[str, Any]:
         numbers |= {
             f"num_draws_{number}": len(flat),
             f"mean_{number}": flat.mean(axis=0) if known else unknown,
-            f"covariance_{number}": covariance_of(flat)
-            if known
-            else np.full((dim, dim), np.nan),
+            f"covariance_{number}": covariance_of(flat) if known else [unknown] * dim,
             f"ess_{number}": _ess(draws) if known else unknown,
         }
     return numbers
@@ -200,11 +160,3 @@ def _measured(settings: Settings, outcome: Outcome) -> Mapping[str, Any]:
 def _ess(draws: np.ndarray) -> np.ndarray:
     """The paper's effective sample size, summed over chains."""
     return np.sum([geyer_ess(chain) for chain in np.swapaxes(draws, 0, 1)], axis=0)
-
-
-def errors(numbers: Numbers, truth: Truth, limit: int) -> tuple[float, float]:
-    """REM and REC by a limit."""
-    return (
-        relative_error(numbers[f"mean_{limit}"], truth.mean),
-        relative_error(numbers[f"covariance_{limit}"], truth.covariance),
-    )

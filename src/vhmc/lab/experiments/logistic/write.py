@@ -6,64 +6,49 @@ from typing import Any
 import numpy as np
 
 from vhmc.lab.experiments import output
-from vhmc.lab.experiments.logistic.run import TRUTH_CHAINS, Results, Settings, errors
+from vhmc.lab.experiments.contenders import Results
+from vhmc.lab.experiments.logistic.run import TRUTH_CHAINS, Settings
 from vhmc.lab.experiments.output import Claim, Panel, Story, judge, shown
-from vhmc.lab.experiments.parts import costs
+from vhmc.lab.experiments.parts import costs, total_seconds
 from vhmc.lab.experiments.truth import Truth, covariance_of, relative_error
-from vhmc.lab.plots import Axes, Curve, scatter_grid
+from vhmc.lab.plots import DARK, Axes, Curve, curve_panels
 
-MEASURES = {"rem": "relative error of the mean", "rec": "of the covariance"}
 LABELS = {
     "rem": "relative error of the mean (REM)",
     "rec": "relative error of the covariance (REC)",
 }
+"""What is measured."""
+POINTS = {"linewidth": 1, "markersize": 8}
+DOTTED = {"linestyle": ":", "linewidth": 1.5, "color": DARK}
 
 
 def write(folder: Path, settings: Settings, results: Results, quick: bool) -> Story:
     """Write figure, numbers and settings; return the story for the page."""
+    truth, data = results.truth, results.data
     rows = table_rows(settings, results)
     output.save_table(folder, "numbers", rows)
-    laplace = {
-        "rem": relative_error(results.mode, results.truth.mean),
-        "rec": relative_error(results.laplace_covariance, results.truth.covariance),
-    }
-    floor = floors(results.truth, settings.seed)
-    marks = ["quick version"] if quick else []
-    if results.data.kind != "real":
-        marks.append(results.data.kind)
-    figure = scatter_grid(
+    laplace = errors(np.asarray(results.guide.mean), results.laplace_covariance, truth)
+    floor = floors(truth, settings.seed)
+    axes = [
         [
-            [
-                _axes(rows, measure, limit, laplace[measure], floor[measure])
-                for limit in settings.limits
-            ]
-            for measure in MEASURES
-        ],
-        ", ".join(marks),
-    )
-    image = output.save_figure(folder, "errors", figure)[0]
-    claims = _claims(rows, settings)
-    seconds = sum(float(part["part_seconds"]) for part in results.parts.values())
-    output.save_run(
-        *(folder, "logistic", settings, quick, seconds, claims),
-        data=results.data.record,
-        truth=results.truth.record(TRUTH_CHAINS),
-        laplace=laplace,
-        floor_times_root_of_draws=floor,
-        **costs(results.parts),
-    )
+            _axes(rows, measure, limit, laplace[measure], floor[measure])
+            for limit in settings.limits
+        ]
+        for measure in LABELS
+    ]
+    figure = curve_panels(axes, 5.0, results.mark(quick))
     panel = Panel(
         "Error after a fixed time against the rate of mixing",
-        image,
+        output.save_figure(folder, "errors", figure),
         "Four panels with logarithmic axes: relative errors of mean (top) and "
         "covariance (bottom) after the shorter (left) and the longer time (right), "
         "against effective draws a second, for every method and setting.",
-        claims,
+        _claims(rows, settings),
         _remarks(laplace, floor, results, settings, rows),
     )
-    return Story(
+    story = Story(
         "Experiment 3: logistic regression on a9a",
-        f"{results.data.note}; data: {results.data.kind}. A random projection to "
+        f"{data.note}; data: {data.kind}. A random projection to "
         f"{settings.projection} dimensions, centred and whitened, behind a column of "
         f"ones. Errors after {settings.limits[0]:g} and {settings.limits[1]:g} s, the "
         "clock running from before the search for the mode and the training; code is "
@@ -71,74 +56,71 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
         "keep their ratio, so every method has a tenth of the passes by the first.",
         (panel,),
         tuple(_printed(row) for row in rows),
-        output.page_facts(settings, seconds, **results.data.record),
+        data.record,
         quick,
     )
+    return output.save_run(
+        *(folder, "logistic", settings, total_seconds(results.parts.values()), story),
+        data=data.record,
+        truth=truth.record(TRUTH_CHAINS),
+        laplace=laplace,
+        floor_times_root_of_draws=floor,
+        **costs(results.parts),
+    )
+
+
+def errors(mean: np.ndarray, covariance: np.ndarray, truth: Truth) -> dict[str, float]:
+    """REM and REC."""
+    return {
+        "rem": relative_error(mean, truth.mean),
+        "rec": relative_error(covariance, truth.covariance),
+    }
 
 
 def table_rows(settings: Settings, results: Results) -> list[dict[str, Any]]:
     """One row per method, setting and limit."""
     rows = []
     for name, numbers in results.parts.items():
-        method, setting = _split(name)
+        method, _, setting = name.rpartition(" ") if "=" in name else (name, "", "")
         for limit, seconds in enumerate(settings.limits):
-            rem, rec = errors(numbers, results.truth, limit)
-            rows.append(
-                {
-                    "method": method,
-                    "setting": setting,
-                    "limit": seconds,
-                    "rem": rem,
-                    "rec": rec,
-                    "ess_per_second": float(numbers[f"ess_{limit}"].mean()) / seconds,
-                    "num_draws": int(numbers[f"num_draws_{limit}"]),
-                    "training_seconds": float(numbers.get("training_seconds", np.nan)),
-                    "evaluations": float(numbers.get("evaluations", np.nan)),
-                    "step_size": float(numbers.get("step_size", np.nan)),
-                }
-            )
+            mean, covariance = numbers[f"mean_{limit}"], numbers[f"covariance_{limit}"]
+            row = {
+                "method": method,
+                "setting": setting,
+                "limit": seconds,
+                **errors(mean, covariance, results.truth),
+                "ess_per_second": float(numbers[f"ess_{limit}"].mean()) / seconds,
+                "num_draws": int(numbers[f"num_draws_{limit}"]),
+            }
+            for column in ("training_seconds", "evaluations", "step_size"):
+                row[column] = float(numbers.get(column, np.nan))
+            rows.append(row)
     return rows
-
-
-def _split(name: str) -> tuple[str, str]:
-    for mark in ("L=", "step="):
-        method, found, value = name.partition(f" {mark}")
-        if found:
-            return method, mark + value
-    return name, ""
 
 
 def floors(truth: Truth, seed: int) -> dict[str, float]:
     """Errors of independent draws, times the root of their number."""
-    rng = np.random.default_rng(seed)
-    number, dim = 2000, len(truth.mean)
-    lower = np.linalg.cholesky(truth.covariance)
-    draws = truth.mean + rng.standard_normal((number, dim)) @ lower.T
-    return {
-        "rem": relative_error(draws.mean(axis=0), truth.mean) * number**0.5,
-        "rec": relative_error(covariance_of(draws), truth.covariance) * number**0.5,
-    }
+    number = 2000
+    draws = truth.independent(np.random.default_rng(seed), number)
+    found = errors(draws.mean(axis=0), covariance_of(draws), truth)
+    return {name: value * number**0.5 for name, value in found.items()}
 
 
 def _axes(
     rows: list[dict[str, Any]], measure: str, limit: float, laplace: float, floor: float
 ) -> Axes:
     mine = [row for row in rows if row["limit"] == limit and np.isfinite(row[measure])]
-    names = list(dict.fromkeys(row["method"] for row in mine))
-    curves = [
-        Curve(
-            name,
-            *(
-                np.array([row[column] for row in mine if row["method"] == name])
-                for column in ("ess_per_second", measure)
-            ),
+    curves = []
+    for name in dict.fromkeys(row["method"] for row in mine):
+        x, y = (
+            np.array([row[column] for row in mine if row["method"] == name])
+            for column in ("ess_per_second", measure)
         )
-        for name in names
-    ]
+        curves.append(Curve(name, x, y, style=POINTS))
     rates = np.array([row["ess_per_second"] for row in mine])
     x = np.geomspace(rates.min(), rates.max(), 20)
-    label = "floor: that many independent draws"
-    curves.append(Curve(label, x, floor / np.sqrt(x * limit)))
+    y = floor / np.sqrt(x * limit)
+    curves.append(Curve("that many independent draws", x, y, style=DOTTED))
     return Axes(
         f"after {limit:g} s",
         "effective draws a second (mean over parameters)",
@@ -148,23 +130,22 @@ def _axes(
     )
 
 
-def best(rows: list[dict[str, Any]], method: str, limit: float, measure: str) -> float:
-    """Smallest error of a method by a limit."""
-    values = [
-        row[measure]
-        for row in rows
-        if row["method"] == method and row["limit"] == limit
-    ]
-    return float(np.nanmin(values)) if np.isfinite(values).any() else float("nan")
-
-
 def _claims(rows: list[dict[str, Any]], settings: Settings) -> tuple[Claim, ...]:
+    def chosen(method: str, limit: float) -> list[dict[str, Any]]:
+        return [row for row in rows if (row["method"], row["limit"]) == (method, limit)]
+
+    def best(method: str, limit: float, measure: str) -> float:
+        values = [row[measure] for row in chosen(method, limit)]
+        return float(np.nanmin(values)) if np.isfinite(values).any() else float("nan")
+
+    def listed(values: list[float]) -> str:
+        return ", ".join(f"{v:.0f}" if v >= 100 else f"{v:.3g}" for v in values)
+
+    names = "VHMC", "HMC", "SGLD"
     lower, words = [], []
     for limit in settings.limits:
-        for measure in MEASURES:
-            ours, hmc, sgld = (
-                best(rows, name, limit, measure) for name in ("VHMC", "HMC", "SGLD")
-            )
+        for measure in LABELS:
+            ours, hmc, sgld = (best(name, limit, measure) for name in names)
             lower += [ours < hmc, ours < sgld]
             words.append(
                 f"{measure.upper()} after {limit:g} s: VHMC {ours:.2g}, HMC {hmc:.2g}, "
@@ -174,20 +155,12 @@ def _claims(rows: list[dict[str, Any]], settings: Settings) -> tuple[Claim, ...]
     # A chain on the wrong distribution may mix fast, which says nothing.
     rates = {
         name: max(
-            (
-                row["ess_per_second"]
-                for row in rows
-                if row["method"] == name and row["limit"] == last and row["rec"] < 1
-            ),
+            (row["ess_per_second"] for row in chosen(name, last) if row["rec"] < 1),
             default=0.0,
         )
-        for name in ("VHMC", "HMC", "SGLD")
+        for name in names
     }
-    steps = [
-        row
-        for row in rows
-        if row["method"] == "SGLD" and row["limit"] == last and np.isfinite(row["rem"])
-    ]
+    steps = [row for row in chosen("SGLD", last) if np.isfinite(row["rem"])]
     mixing = [row["ess_per_second"] for row in steps]
     bias = [row["rec"] for row in steps]
     return (
@@ -213,11 +186,7 @@ def _claims(rows: list[dict[str, Any]], settings: Settings) -> tuple[Claim, ...]
                 ]
             ),
             f"After {last:g} s, from the largest step that stayed finite to the "
-            "smallest: REC "
-            + ", ".join(map(_short, bias))
-            + "; effective draws a second "
-            + ", ".join(map(_short, mixing))
-            + ".",
+            f"smallest: REC {listed(bias)}; effective draws a second {listed(mixing)}.",
         ),
     )
 
@@ -235,11 +204,13 @@ def _remarks(
         for row in rows
         if np.isfinite(row["training_seconds"])
     }
-    late = [
-        f"{name} ({float(numbers['total_seconds']):.0f} s)"
+    totals = {
+        name: float(numbers.get("total_seconds", 0))
         for name, numbers in results.parts.items()
-        if "total_seconds" in numbers
-        and float(numbers["total_seconds"]) > settings.limits[-1]
+    }
+    limit = settings.limits[-1]
+    late = [
+        f"{name} ({value:.0f} s)" for name, value in totals.items() if value > limit
     ]
     missing = (f"Not done by the longer limit: {', '.join(late)}.",) if late else ()
     return (
@@ -259,10 +230,6 @@ def _remarks(
         "equations in Hadamard form are what VHMC uses otherwise.",
         *missing,
     )
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _printed(row: dict[str, Any]) -> dict[str, str]:

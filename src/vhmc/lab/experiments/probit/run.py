@@ -27,12 +27,11 @@ from vhmc.numerics.bases import unit_additive
 from vhmc.numerics.hmc import HMC
 from vhmc.numerics.importance import pareto_smooth
 from vhmc.numerics.mass import mass_from_covariance
+from vhmc.paper.algorithm2 import VHMC, Ramp
 from vhmc.paper.laplace_guide import Laplace, laplace
 from vhmc.paper.potentials import Surrogate
 from vhmc.paper.sample import initial_kernel
-from vhmc.paper.schedule import Ramp
 from vhmc.paper.training import train
-from vhmc.paper.vhmc import VHMC
 from vhmc.sampler.sample import sample
 from vhmc.surrogate.network_fit import Nodes, solve_with
 
@@ -112,9 +111,8 @@ def one_run(
         numbers[f"{name}_means"] = np.asarray(means, dtype=float)
 
     most = settings.passes[-1]
-    keep(
-        "vbem", range(most + 1), probit_vbem(data.x, data.y, PRIOR_VARIANCE, most).means
-    )
+    vbem = probit_vbem(data.x, data.y, PRIOR_VARIANCE, most)
+    keep("vbem", range(most + 1), vbem.means)
     target = model.target()
     fitted = laplace(target, target.start)
     spent = fitted.num_search + fitted.num_hessian
@@ -128,32 +126,20 @@ def one_run(
     keep("hmc", *_hmc(key, model, fitted, settings))
     on_progress(0.5)
     keep("pathfinder", *_pathfinder(model, seed, most))
-    keep("default", *_default(model, seed, settings))
+    keep("default", *_default(model, seed, most))
     on_progress(0.6)
-    numbers["exact"], numbers["nuts_evaluations"] = _exact(
-        model, fitted, seed, settings
-    )
-    return numbers
+    exact, evaluations = _exact(model, fitted, seed, settings)
+    return {**numbers, "exact": exact, "nuts_evaluations": evaluations}
 
 
 def _fixed_form(key, model: RowModel, settings: Settings):
-    dim = settings.dim
-    prior = jnp.zeros(dim), PRIOR_VARIANCE * jnp.eye(dim)
-    found = [
-        fixed_form(
-            key,
-            model.log_prior,
-            model.log_likelihood,
-            model.rows,
-            prior,
-            passes * settings.num_rows // settings.batch_size,
-            settings.batch_size,
-        )
-        for passes in settings.passes
-    ]
-    return [one.num_rows / settings.num_rows for one in found], [
-        one.mean for one in found
-    ]
+    prior = jnp.zeros(settings.dim), PRIOR_VARIANCE * jnp.eye(settings.dim)
+    parts = model.log_prior, model.log_likelihood, model.rows
+    size = settings.batch_size
+    numbers = [passes * settings.num_rows // size for passes in settings.passes]
+    found = [fixed_form(key, *parts, prior, number, size) for number in numbers]
+    passes = [one.num_rows / settings.num_rows for one in found]
+    return passes, [one.mean for one in found]
 
 
 def _vhmc(key, model: RowModel, fitted: Laplace, settings: Settings):
@@ -175,32 +161,24 @@ def _vhmc(key, model: RowModel, fitted: Laplace, settings: Settings):
     state = method.init(key_nodes, jnp.asarray(target.start), fitted.guide, kernel)
     replica = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
     (trained,) = train(key_train[None], method, target, replica)
+    basis: Any = trained.state.basis
+    nodes = Nodes(np.asarray(basis.directions), np.asarray(basis.offsets))
     passes, means = [], []
     for number in settings.passes:
         num_gradients = min(number - spent, len(trained.theta))
         if num_gradients < 1:
             continue
-        surrogate = _surrogate(
-            trained.state.basis,
-            trained.theta[:num_gradients],
-            trained.grad[:num_gradients],
-            settings.ridge,
-        )
-        chain = ExactHMC(trained.state.kernel, surrogate)
+        # The minimiser that the online update reaches after these gradients.
+        thetas, grads = trained.theta[:num_gradients], trained.grad[:num_gradients]
+        terms = nodes.normal_terms(thetas, grads)
+        weights = jnp.asarray(solve_with(terms, settings.ridge))
+        chain = ExactHMC(trained.state.kernel, Surrogate(basis, weights))
         seed = int(jax.random.randint(key_draw, (), 0, 2**31 - 1))
-        last = trained.theta[num_gradients - 1]
-        start = chain.init(np.tile(last, (FROZEN_CHAINS, 1)))
+        start = chain.init(np.tile(thetas[-1], (FROZEN_CHAINS, 1)))
         _, block = chain.advance(np.random.default_rng(seed), start, FROZEN_DRAWS)
         passes.append(spent + num_gradients)
         means.append(block.theta[FROZEN_DRAWS // 5 :].mean(axis=(0, 1)))
     return passes, means
-
-
-def _surrogate(basis, thetas: np.ndarray, grads: np.ndarray, ridge: float) -> Surrogate:
-    """The minimiser that the online update reaches after these gradients."""
-    nodes = Nodes(np.asarray(basis.directions), np.asarray(basis.offsets))
-    weights = solve_with(nodes.normal_terms(thetas, grads), ridge)
-    return Surrogate(basis, jnp.asarray(weights))
 
 
 def _hmc(key, model: RowModel, fitted: Laplace, settings: Settings):
@@ -233,13 +211,11 @@ def _pathfinder(model: RowModel, seed: int, budget: int):
     return [target.num_evaluations], [weights @ draws / weights.sum()]
 
 
-def _default(model: RowModel, seed: int, settings: Settings):
+def _default(model: RowModel, seed: int, most: int):
     """The default sampler, with as many passes as the others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its verdict is not the topic here
-        posterior = sample(
-            model.target(), settings.passes[-1], seed=seed, progress=False
-        )
+        posterior = sample(model.target(), most, seed=seed, progress=False)
     return [posterior.num_evaluations], [posterior.unconstrained.mean(axis=(0, 1))]
 
 
@@ -275,5 +251,4 @@ class Whitened(eqx.Module):
     factor: Float[Array, "d d"]
 
     def __call__(self, x: Vector) -> Scalar:
-        """Energy at the point with whitened coordinates `x`."""
         return self.potential(self.mean + self.factor @ x)

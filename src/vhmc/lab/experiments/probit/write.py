@@ -1,13 +1,13 @@
 """Write the results of experiment 2, and tell them as a story."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from vhmc.lab.experiments import output
 from vhmc.lab.experiments.output import Claim, Panel, Story, judge
-from vhmc.lab.experiments.parts import Numbers
+from vhmc.lab.experiments.parts import Numbers, total_seconds
 from vhmc.lab.experiments.probit.run import Settings
 from vhmc.lab.plots import Axes, Curve, curve_panels
 
@@ -30,8 +30,7 @@ def write(folder: Path, settings: Settings, runs: list[Numbers], quick: bool) ->
     output.save_table(folder, "numbers", rows)
     table = summarise(rows, settings.passes)
     output.save_table(folder, "summary", table)
-    mark = "quick version" if quick else ""
-    panels = [
+    axes = [
         Axes(
             f"Against {label}",
             f"passes over the data (of {settings.num_rows} rows)",
@@ -41,38 +40,43 @@ def write(folder: Path, settings: Settings, runs: list[Numbers], quick: bool) ->
         )
         for kind, label in AGAINST.items()
     ]
-    figure = curve_panels(panels, mark)
-    image = output.save_figure(folder, "rmse", figure)[0]
-    claims = _claims(rows, settings)
-    seconds = sum(float(one["part_seconds"]) for one in runs)
-    output.save_run(
-        *(folder, "probit", settings, quick, seconds, claims),
-        data="simulated from the model, as in the paper",
-        passes_by_method={
-            name: float(sum(one[f"{name}_passes"].max() for one in runs))
-            for name in NAMES
-        },
-        evaluations_of_the_reference=sum(int(one["nuts_evaluations"]) for one in runs),
-    )
+    figure = curve_panels([axes], 5.4, "quick version" if quick else "")
     panel = Panel(
         "Error of the posterior mean by passes over the data",
-        image,
+        output.save_figure(folder, "rmse", figure),
         "Root mean squared error of each method's posterior mean against passes over "
         "the data, on two logarithmic axes: left against the parameter that made the "
         "data, right against the exact posterior mean.",
-        claims,
+        _claims(rows, settings),
         _remarks(table, settings),
     )
-    return Story(
+    story = Story(
         "Experiment 2: probit regression",
         f"{settings.num_runs} data sets of {settings.num_rows} rows in {settings.dim} "
         "dimensions, each from a parameter of its own. One pass is one likelihood of "
         "all rows, its gradient or a Hessian's column; minibatches count in "
         "proportion. Lines are medians over the data sets, bands quartiles.",
         (panel,),
-        tuple(_printed(line) for line in table),
-        output.page_facts(settings, seconds),
+        tuple(
+            {
+                "method": NAMES[line["method"]],
+                "passes": f"{line['passes']:.0f}",
+                "RMSE to truth": f"{line['truth_median']:.4f}",
+                "RMSE to exact mean": f"{line['exact_median']:.2e}",
+            }
+            for line in table
+        ),
+        {},
         quick,
+    )
+    return output.save_run(
+        *(folder, "probit", settings, total_seconds(runs), story),
+        data="simulated from the model, as in the paper",
+        passes_by_method={
+            name: float(sum(one[f"{name}_passes"].max() for one in runs))
+            for name in NAMES
+        },
+        evaluations_of_the_reference=sum(int(one["nuts_evaluations"]) for one in runs),
     )
 
 
@@ -83,19 +87,21 @@ def floor(runs: list[Numbers]) -> float:
 
 
 def _rows(number: int, one: Numbers) -> list[dict[str, Any]]:
-    rows = []
-    for method in NAMES:
-        for passes, mean in zip(
-            one[f"{method}_passes"], one[f"{method}_means"], strict=True
-        ):
-            errors = {
+    return [
+        {
+            "run": number,
+            "method": method,
+            "passes": float(passes),
+            **{
                 f"rmse_{kind}": float(np.sqrt(np.mean((mean - one[kind]) ** 2)))
                 for kind in AGAINST
-            }
-            rows.append(
-                {"run": number, "method": method, "passes": float(passes), **errors}
-            )
-    return rows
+            },
+        }
+        for method in NAMES
+        for passes, mean in zip(
+            one[f"{method}_passes"], one[f"{method}_means"], strict=True
+        )
+    ]
 
 
 def summarise(
@@ -112,12 +118,9 @@ def summarise(
             }
             for kind in AGAINST:
                 values = [row[f"rmse_{kind}"] for row in place]
-                low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-                line |= {
-                    f"{kind}_lower": low,
-                    f"{kind}_median": middle,
-                    f"{kind}_upper": high,
-                }
+                names = (f"{kind}_{name}" for name in ("lower", "median", "upper"))
+                quartiles = np.quantile(values, (0.25, 0.5, 0.75))
+                line |= zip(names, quartiles, strict=True)
             table.append(line)
     return table
 
@@ -146,83 +149,77 @@ def _places(
 
 def _curve(table: list[dict[str, Any]], method: str, kind: str) -> Curve:
     lines = [line for line in table if line["method"] == method and line["passes"] > 0]
-    columns = (
+    x, y, lower, upper = (
         np.array([line[name] for line in lines])
         for name in ("passes", f"{kind}_median", f"{kind}_lower", f"{kind}_upper")
     )
-    return Curve(NAMES[method], *columns)
-
-
-def best_by(
-    rows: list[dict[str, Any]], method: str, passes: float, kind: str
-) -> dict[int, float]:
-    """Error of each run at its last estimate within a number of passes."""
-    values: dict[int, float] = {}
-    for row in rows:
-        if row["method"] == method and row["passes"] <= passes:
-            values[row["run"]] = row[f"rmse_{kind}"]
-    return values
-
-
-class Comparison(NamedTuple):
-    """In how many runs one method's error is the lower, and by how much."""
-
-    wins: int
-    num_runs: int
-    median: float
-
-    @property
-    def holds(self) -> bool:
-        """More often than chance: two standard deviations above one half."""
-        return self.wins > self.num_runs / 2 + self.num_runs**0.5
-
-    def __str__(self) -> str:
-        return f"in {self.wins} of {self.num_runs} runs (median {self.median:+.1e})"
+    return Curve(NAMES[method], x, y, lower, upper)
 
 
 def compare(
     rows: list[dict[str, Any]], one: str, other: str, passes: float, kind: str
-) -> Comparison:
-    """Errors of two methods in the same runs, within a number of passes.
+) -> tuple[bool, str]:
+    """Whether one method's error is below another's, in the same runs, and how often.
 
     Runs are counted, not averaged: a surrogate that fails in one of them would decide
     a mean.
+
+    passes: over the data, by which each run's last estimate is taken.
     """
-    first, second = (best_by(rows, name, passes, kind) for name in (one, other))
-    both = sorted(first.keys() & second.keys())
+    first, second = (
+        {
+            row["run"]: row[f"rmse_{kind}"]
+            for row in rows
+            if row["method"] == method and row["passes"] <= passes
+        }
+        for method in (one, other)
+    )
+    both = first.keys() & second.keys()
     differences = np.array([first[run] - second[run] for run in both])
-    median = float(np.median(differences)) if len(both) else float("nan")
-    return Comparison(int((differences < 0).sum()), len(both), median)
+    median = np.median(differences) if both else np.nan
+    wins, number = (differences < 0).sum(), len(both)
+    # More often than chance: two standard deviations above one half.
+    holds = bool(wins > number / 2 + number**0.5)
+    return holds, f"in {wins} of {number} runs (median {median:+.1e})"
 
 
 def _claims(rows: list[dict[str, Any]], settings: Settings) -> tuple[Claim, ...]:
     last = settings.passes[-1]
     # Half way through, before slow methods have caught up as well.
     early = settings.passes[len(settings.passes) // 2]
-    below, words = [], []
-    for one in ("fixed_form", "vhmc"):
-        for passes in (early, last):
-            found = compare(rows, one, "vbem", passes, "truth")
-            below.append(found.holds)
-            words.append(f"{NAMES[one]} after {passes} passes {found}")
-    lowest, sentences = [], []
-    for kind, label in AGAINST.items():
-        for other in ("fixed_form", "vbem"):
-            found = compare(rows, "vhmc", other, last, kind)
-            lowest.append(found.holds)
-            sentences.append(f"below {NAMES[other]} against {label} {found}")
+    below = [
+        (
+            f"{NAMES[one]} after {passes} passes",
+            compare(rows, one, "vbem", passes, "truth"),
+        )
+        for one in ("fixed_form", "vhmc")
+        for passes in (early, last)
+    ]
+    lowest = [
+        (
+            f"below {NAMES[other]} against {label}",
+            compare(rows, "vhmc", other, last, kind),
+        )
+        for kind, label in AGAINST.items()
+        for other in ("fixed_form", "vbem")
+    ]
+
+    def judged(sentence: str, lead: str, found: list) -> Claim:
+        words = "; ".join(f"{what} {numbers}" for what, (_, numbers) in found)
+        return Claim(
+            sentence, judge([holds for _, (holds, _) in found]), lead + words + "."
+        )
+
     return (
-        Claim(
+        judged(
             "VHMC and FF-Minibatch reach a lower error than VBEM.",
-            judge(below),
-            "Lower RMSE against the true parameter, with the median difference: "
-            + "; ".join(words)
-            + ".",
+            "Lower RMSE against the true parameter, with the median difference: ",
+            below,
         ),
-        Claim(
+        judged(
             "VHMC has the lowest error of all, thanks to its flexible form.",
-            judge(lowest),
-            f"After {last} passes, VHMC is " + "; ".join(sentences) + ".",
+            f"After {last} passes, VHMC is ",
+            lowest,
         ),
     )
 
@@ -244,12 +241,3 @@ def _remarks(table: list[dict[str, Any]], settings: Settings) -> tuple[str, ...]
         "frozen with the gradients seen by then, and chains on it cost no pass. "
         "The paper gives neither ridge nor number of leapfrog steps.",
     )
-
-
-def _printed(line: dict[str, Any]) -> dict[str, str]:
-    return {
-        "method": NAMES[line["method"]],
-        "passes": f"{line['passes']:.0f}",
-        "RMSE to truth": f"{line['truth_median']:.4f}",
-        "RMSE to exact mean": f"{line['exact_median']:.2e}",
-    }

@@ -1,4 +1,4 @@
-"""Run the user's code without raising; say in words why there is no answer."""
+"""Call the user's code; turn exceptions, timeouts and unusable numbers into reasons."""
 
 import threading
 from collections.abc import Callable

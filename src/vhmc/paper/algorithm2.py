@@ -17,13 +17,31 @@ from vhmc.numerics.hmc import HMC, HMCInfo
 from vhmc.numerics.mass import Mass, unit_mass
 from vhmc.paper import score_matching
 from vhmc.paper.potentials import Blend, Surrogate
-from vhmc.paper.schedule import Ramp, Schedule
 from vhmc.paper.score_matching import ScoreFit
 
+Schedule = Callable[[Array], Array]
+r"""From the iteration $t = 1, 2, \dots$ to the weight $\mu_t$ of the surrogate."""
 NodeLaw = Callable[[PRNGKey, int, Gaussian], AbstractBasis]
 
 RIDGE_SHARE = 0.1
 """Of the guide's mean curvature; set on the models of `ridge_robustness.py`."""
+
+
+class Ramp(eqx.Module):
+    r"""The paper's $\mu_t = 1 - \exp(-t / n_s)$.
+
+    timescale: iterations $n_s$ after which the surrogate has 63 % of the weight.
+    """
+
+    timescale: float
+
+    def __check_init__(self):
+        if not self.timescale > 0:
+            raise ValueError(f"timescale must be positive, got {self.timescale}")
+
+    def __call__(self, iteration: Array) -> Array:
+        r"""Share $\mu_t$ of the surrogate at an iteration."""
+        return -jnp.expm1(-iteration / self.timescale)
 
 
 class VHMCState(NamedTuple):
@@ -58,7 +76,7 @@ class VHMC(eqx.Module):
     schedule: $\mu_t$, from the Laplace guide (0) to the surrogate (1); any callable.
     num_train: iterations $t_0$ in which accepted states are learnt from.
     num_steps: leapfrog steps $L$ of a trajectory.
-    jitter: share of `num_steps` that is random (see `HMC`).
+    jitter: fraction of `num_steps` that is random (see `HMC`).
     step_size: leapfrog step $\epsilon$; unless given, found for `acceptance`.
     acceptance: wanted mean acceptance probability.
     mass: mass matrix, identity unless given.
