@@ -146,8 +146,8 @@ STEPS = {"exact correction": exact_correction, "round of training": training_rou
 QUICK_STEPS = {
     ("normal", "exact correction", "network on a curved map"),
     ("normal", "round of training", "network on a curved map"),
-    ("logistic", "exact correction", "plain"),
-    ("hierarchical", "round of training", "curved"),
+    ("logistic", "exact correction", "network on a curved map"),
+    ("logistic", "round of training", "network on a curved map"),
 }
 
 

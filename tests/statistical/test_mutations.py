@@ -186,14 +186,14 @@ MUTATIONS = {
         "return 0.5 * length**2 + residual + self.guard.energy(length) + log_det",
         "return 0.5 * length**2 + residual + self.guard.energy(length)",
         JOINT,
-        "accept and hierarchical",
+        "accept and logistic",
     ),
     "network forgotten by the host": Mutation(
         "surrogate/network.py",
         "return self.nodes.outputs(x) @ self.weights",
         "return 0.0 * self.nodes.outputs(x) @ self.weights",
         JOINT,
-        "accept and normal",
+        "accept and logistic",
     ),
     "importance weights upside down": Mutation(
         "sampler/check.py",
