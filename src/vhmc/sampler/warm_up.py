@@ -107,7 +107,9 @@ def _bound(layer: Affine, energy: np.ndarray) -> float:
 
 def _is_close(x: np.ndarray, energy: np.ndarray) -> bool:
     """Whether the log weights of a Gaussian's draws vary little."""
-    low, high = np.quantile(0.5 * np.sum(x**2, axis=1) - energy, (0.16, 0.84))
+    log_weights = 0.5 * np.sum(x**2, axis=1) - energy
+    with np.errstate(invalid="ignore"):  # infinite energies: not close
+        low, high = np.quantile(log_weights, (0.16, 0.84))
     return bool(high - low < 2 * MAX_SPREAD * np.sqrt(x.shape[1]))
 
 
