@@ -59,7 +59,7 @@ class Terminal(Display):
         from rich.live import Live
 
         self._status: Status | None = None
-        # Drawn by a thread of its own: a evaluation may take minutes.
+        # Drawn by a thread of its own: an evaluation may take minutes.
         self._live = Live(
             console=Console(stderr=True),
             get_renderable=self._picture,
