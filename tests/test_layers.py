@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vhmc"
 LAYERS = [
     {"_types", "_arguments", "_imports"},
     {"numerics"},
+    {"structure"},
     {"transport"},
     {"report"},
     {"evaluation"},

@@ -2,15 +2,37 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vhmc.cli.terminal import console, fail, names, numbers, say
 
+if TYPE_CHECKING:
+    from vhmc.lab.bench.run import Settings
+
 app = typer.Typer(no_args_is_help=True)
 Out = Annotated[
     Path, typer.Option(help="Folder for the results; a run resumes from it.")
+]
+
+
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Two problems, one seed, small budgets.")
+]
+Problems = Annotated[
+    str | None, typer.Option(help="Names, with commas between them; else all.")
+]
+Budgets = Annotated[
+    str | None, typer.Option(help="Evaluations of the model, as 100,300.")
+]
+Seeds = Annotated[int | None, typer.Option(help="Runs of each.")]
+Methods = Annotated[
+    str | None, typer.Option(help="Names, as vhmc,laplace; NUTS has --no-nuts.")
+]
+NoNuts = Annotated[bool, typer.Option("--no-nuts", help="Without NUTS.")]
+Workers = Annotated[
+    int, typer.Option(help="Processes; more than one per core distort times.")
 ]
 
 
@@ -19,48 +41,41 @@ Out = Annotated[
 )
 def bench_posteriors(
     out: Out = Path("vhmc-results/bench-posteriors"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Two problems, two budgets, one seed.")
-    ] = False,
-    problems: Annotated[str | None, typer.Option(help="Names, as arK,garch.")] = None,
-    budgets: Annotated[
-        str | None, typer.Option(help="Evaluations of the model, as 100,300.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs of each.")] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Names, as vhmc,laplace; NUTS has --no-nuts.")
-    ] = None,
-    no_nuts: Annotated[bool, typer.Option("--no-nuts", help="Without NUTS.")] = False,
-    workers: Annotated[
-        int, typer.Option(help="Processes; more than one per core distort times.")
-    ] = 1,
+    quick: Quick = False,
+    problems: Problems = None,
+    budgets: Budgets = None,
+    seeds: Seeds = None,
+    methods: Methods = None,
+    no_nuts: NoNuts = False,
+    workers: Workers = 1,
 ) -> None:
     """Errors and costs of vhmc and its rivals on posteriors with known moments."""
-    from vhmc.lab.bench.run import QUICK, Settings, run
-    from vhmc.lab.bench.write import write
+    from vhmc.lab.bench.run import QUICK, WITHOUT_NUTS, Settings
 
-    chosen = _given(
-        problems=names(problems),
-        budgets=numbers("--budgets", budgets, int),
-        seeds=seeds,
-        methods=names(methods),
-        with_nuts=False if no_nuts else None,
-        workers=workers,
-    )
-    if quick:
-        chosen = QUICK | chosen
-    if chosen.get("budgets") and Settings.main_budget not in chosen["budgets"]:
-        chosen["main_budget"] = max(chosen["budgets"])
-    try:
-        settings = Settings(**chosen)
-        out.mkdir(parents=True, exist_ok=True)
-        rows = run(settings, say, out / "rows.csv")
-        tables, headline = write(out, settings, rows)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        fail(error)
-    console.print(*tables)
-    say(headline)
-    say(f"Figures, rows, summary and settings are in {out}")
+    changes = (QUICK if quick else {}) | (WITHOUT_NUTS if no_nuts else {})
+    chosen = _choice(problems, budgets, methods, seeds)
+    _compare(out, Settings, changes | chosen | {"workers": workers})
+
+
+@app.command(
+    "structured", epilog="Example: vhmc bench structured --problems rats --seeds 1"
+)
+def bench_structured(
+    out: Out = Path("vhmc-results/bench-structured"),
+    quick: Quick = False,
+    problems: Problems = None,
+    budgets: Budgets = None,
+    seeds: Seeds = None,
+    methods: Methods = None,
+    no_nuts: NoNuts = False,
+    workers: Workers = 1,
+) -> None:
+    """The same on hierarchical and structured posteriors of 10 to 1,002 dimensions."""
+    from vhmc.lab.bench.structured.run import QUICK, WITHOUT_NUTS, StructuredSettings
+
+    changes = (QUICK if quick else {}) | (WITHOUT_NUTS if no_nuts else {})
+    chosen = _choice(problems, budgets, methods, seeds)
+    _compare(out, StructuredSettings, changes | chosen | {"workers": workers})
 
 
 @app.command("calibration", epilog="Example: vhmc bench calibration --seeds 3")
@@ -129,3 +144,33 @@ def bench_tall(
 def _given(**options: Any) -> dict[str, Any]:
     """Settings that were chosen; the others keep their defaults."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _choice(
+    problems: str | None, budgets: str | None, methods: str | None, seeds: int | None
+) -> dict[str, Any]:
+    return _given(
+        problems=names(problems),
+        budgets=numbers("--budgets", budgets, int),
+        seeds=seeds,
+        methods=names(methods),
+    )
+
+
+def _compare(out: Path, kind: "type[Settings]", chosen: dict[str, Any]) -> None:
+    """Run the methods, write the results and print the tables."""
+    from vhmc.lab.bench.run import run
+    from vhmc.lab.bench.write import write
+
+    if chosen.get("budgets") and kind.main_budget not in chosen["budgets"]:
+        chosen["main_budget"] = max(chosen["budgets"])
+    try:
+        settings = kind(**chosen)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, say, out / "rows.csv")
+        tables, headline = write(out, settings, rows)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        fail(error)
+    console.print(*tables)
+    say(headline)
+    say(f"Figures, rows, summary and settings are in {out}")

@@ -70,9 +70,11 @@ def admit(
             f"{in_words(facts['shapes'])}, this one has {in_words(model['shapes'])}"
         )
     for name, value in settings.items():
-        if facts["settings"][name] != value:
+        # A ledger of an earlier version lacks what came later.
+        begun = facts["settings"].get(name, value)
+        if begun != value:
             raise LedgerError(
-                f"{path} was begun with {name}={facts['settings'][name]}, this "
+                f"{path} was begun with {name}={begun}, this "
                 f"call has {value}: give the same, or another file"
             )
     budgets = list(facts["budgets"])

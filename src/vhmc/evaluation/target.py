@@ -138,6 +138,11 @@ class Target(abc.ABC):
             np.array(reason, dtype=object),
         )
 
+    @property
+    def traced_energy(self) -> Potential | None:
+        """The true energy for JAX to trace, uncounted; None for other models."""
+        return None
+
     def fingerprint(self) -> str:
         """Digest of the model and its data, at no evaluation; empty if unknown."""
         return ""

@@ -32,6 +32,10 @@ class TracedTarget(Target):
         self._hessian = jax.jit(jax.hessian(energy))
         self._potential = _counted(energy, self._counter)
 
+    @property
+    def traced_energy(self) -> Potential:
+        return self.energy
+
     def _evaluate(self, thetas: np.ndarray) -> Answers:
         energy, grad = self._batched(thetas)
         return Answers(-energy, -grad, [""] * len(thetas))

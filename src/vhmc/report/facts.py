@@ -150,6 +150,7 @@ def _words(posterior: Any) -> dict[str, Any]:
         "seconds": posterior.seconds,
         "failures": dict(Counter(f.reason for f in posterior.failures).most_common(5)),
         "settings": posterior.settings,
+        "structure": str(posterior.structure or ""),
         "versions": versions(),
     }
 

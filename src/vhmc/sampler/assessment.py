@@ -65,8 +65,9 @@ def assess(
         parameter_errors=check.parameter_errors,
         worst_parameter=labels[int(np.argmax(check.parameter_errors))],
     )
-    if not modes.has_mode:
-        # Chains may sit in the neck of a funnel, where a surrogate does nearly well.
+    if not modes.has_mode and surrogate.transport.cliques is None:
+        # A map along the model's graph resolves a funnel. With any other map chains
+        # may sit in its neck, where a surrogate does nearly well.
         status = "caution" if judge(statistics, []).status == "good" else "bad"
         concerns = [(status, NO_MODE)]
     return judge(statistics, concerns)

@@ -1,6 +1,6 @@
 """Plan a run: how its budget is shared out, known before anything is evaluated."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vhmc._arguments import shown, whole
 from vhmc.evaluation.target import Target
@@ -13,6 +13,7 @@ class Settings(NamedTuple):
     """What the user chose beside the budget.
 
     draws, chains, correction, seed, num_features: as in `sample`.
+    structure: what identifies the argument of `sample`.
     """
 
     draws: int
@@ -20,6 +21,7 @@ class Settings(NamedTuple):
     correction: str
     seed: int
     num_features: int | None
+    structure: Any = True
 
 
 class Plan(NamedTuple):

@@ -24,6 +24,7 @@ from vhmc.sampler.correction import (
     mean_of_chains,
 )
 from vhmc.sampler.verdict import Verdict
+from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
 
 
@@ -61,6 +62,7 @@ class Posterior:
     evaluation_log: every evaluation of the model.
     history: what each round of training saw, before the surrogate was fitted to it.
     settings: arguments of `sample` that reproduce the run.
+    structure: conditional independence of the parameters that the run has used.
     """
 
     parameters: Space
@@ -78,6 +80,7 @@ class Posterior:
     evaluation_log: EvaluationLog | None = None
     history: tuple[Moment, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    structure: Structure | None = None
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:

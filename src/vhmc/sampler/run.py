@@ -15,13 +15,15 @@ from vhmc.sampler.check import Check, check, choose
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes, locate
+from vhmc.sampler.model_graph import fitting_graph
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.rounds import RoundReport, Rounds
 from vhmc.sampler.training import repair, train
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
 from vhmc.sampler.warm_start import confirm
-from vhmc.sampler.warm_up import warm_up
+from vhmc.sampler.warm_up import warm_up, warm_up_along
+from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
 from vhmc.transport.transport_map import TransportMap
@@ -74,12 +76,21 @@ class Run:
     evaluator: of the model, within its budget.
     settings: what the user chose.
     watch: is told how far the run is.
+    structure: of the model, along which maps are fitted.
     """
 
-    def __init__(self, evaluator: Evaluator, settings: Settings, watch: Watch):
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        settings: Settings,
+        watch: Watch,
+        structure: Structure,
+    ):
         self._evaluator, self._settings, self._watch = evaluator, settings, watch
         self._target = evaluator.target
         self._clock = Clock()
+        self._structure = structure
+        self._graph = fitting_graph(structure, self._target.parameters)
         self.is_complete = False
         self._reset()
 
@@ -155,8 +166,13 @@ class Run:
                 hessian if plan.hessian else None,
             )
             modes = located.modes
-            layer = warm_up(rng, evaluator.evaluate, located, plan.warm_up, plan.chains)
+            allowance, chains = plan.warm_up, plan.chains
+            layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
             transport = TransportMap((layer,))
+            if self._graph is not None:
+                transport = warm_up_along(
+                    rng, evaluator, transport, self._graph, allowance * 2 // 3, chains
+                )
         self._start_training(transport, modes)
 
     def _start_training(self, transport: TransportMap, modes: Modes) -> None:
@@ -164,7 +180,7 @@ class Run:
         size = default_num_features(self._target.dim) if size is None else size
         self._clock.lap("search")
         self._modes = modes
-        trainer = Trainer(transport, size, self._rng)
+        trainer = Trainer(transport, size, self._rng, graph=self._graph)
         self._rounds = Rounds(
             trainer,
             self._evaluator,
@@ -314,6 +330,7 @@ class Run:
             evaluation_log=evaluator.log,
             history=tuple(_moment(report) for report in reports),
             settings={"budget": evaluator.budget, **self._settings._asdict()},
+            structure=self._structure.with_hubs(surrogate.transport.hubs),
         )
 
 

@@ -10,6 +10,7 @@ from vhmc.evaluation.resume import opened
 from vhmc.evaluation.target import Target
 from vhmc.report.watch import watching
 from vhmc.sampler.interrupt import stop_requested
+from vhmc.sampler.model_graph import identified, model_graph
 from vhmc.sampler.plan import Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.run import Run
@@ -30,6 +31,7 @@ def sample(
     correction: str = "auto",
     seed: int = 0,
     num_features: int | None = None,
+    structure: Any = True,
     warm_start: WarmStart = None,
     ledger: str | Path | None = None,
     progress: bool = True,
@@ -52,6 +54,11 @@ def sample(
     seed: of all random numbers of the run.
     num_features: nodes of the network, at most; 0 leaves the Gaussian of least Fisher
         divergence.
+    structure: whether to use the conditional independence of the parameters, which is
+        read off the model's program. It can be given as a symmetric matrix whose zeros
+        say which pairs of unconstrained parameters are independent given all others;
+        `{"hubs": names}` chooses the parameters given which all others are treated as
+        Gaussian.
     warm_start: a posterior of a related model (new data, another prior), its surrogate,
         or the ledger of its run. If the model confirms at a few of its draws that the
         posterior is there, its transport map is used and nothing is searched for, other
@@ -70,6 +77,7 @@ def sample(
         correction,
         whole("seed", seed),
         None if num_features is None else whole("num_features", num_features),
+        identified(target, structure),
     )
     _refuse_too_large(settings, target.dim)
     ledger = path_or_none("ledger", ledger)
@@ -81,7 +89,7 @@ def sample(
         stop_requested() as is_stopped,
     ):
         evaluator = Evaluator(target, budgets[0], replay, is_stopped, watch)
-        run = Run(evaluator, settings, watch)
+        run = Run(evaluator, settings, watch, model_graph(target, structure))
         posterior = run.execute(budgets, old)
         if run.is_complete:
             note_finished()

@@ -2,11 +2,15 @@
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import Evaluate
+from vhmc.evaluation.evaluator import Evaluate, Evaluator
 from vhmc.sampler.locate import Located
+from vhmc.surrogate.trainer import near_mass
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine
 from vhmc.transport.influence import influence
+from vhmc.transport.map_fit import typicality
+from vhmc.transport.structured_fit import Graph, fit_structured, is_sane
+from vhmc.transport.transport_map import TransportMap
 
 CONVERGED = 0.02
 """Divergence by dimension below which the Gaussian has converged."""
@@ -16,6 +20,10 @@ FEWEST = 3
 """Batches before the Gaussian may have converged, and finite points in a batch."""
 SCREENING_DRAWS = 6
 """At each of several Gaussians, to choose one."""
+COVERED = 1.0
+"""Log weight, above the median, that a point beyond the hubs may have."""
+NARROW = 0.5
+"""Spread of log weights, in nats, at which a map has converged."""
 MAX_SPREAD = 2.0
 """Half the range of log weights, over the root of the dimension, that is still good."""
 
@@ -65,6 +73,64 @@ def warm_up(
         if count >= FEWEST and divergence(change) < CONVERGED * dim:
             break
     return layer
+
+
+def warm_up_along(
+    rng: np.random.Generator,
+    evaluator: Evaluator,
+    transport: TransportMap,
+    graph: Graph,
+    allowance: int,
+    batch_size: int,
+) -> TransportMap:
+    """Refit a map along the model's graph at its own draws until it converges.
+
+    transport: the map so far, which is kept while the new ones are worse, and if it
+        has converged already.
+    allowance: evaluations.
+    """
+
+    def log_weights(one: TransportMap, theta: np.ndarray) -> np.ndarray:
+        energy = evaluator.evaluate(theta, "warm-up").energy
+        x, log_det = one.inverse_and_log_det(theta)
+        weights = 0.5 * np.sum(x**2, axis=1) + log_det - energy
+        return np.nan_to_num(weights, nan=-np.inf)
+
+    left = allowance - batch_size
+    white = rng.standard_normal((batch_size, transport.dim))
+    own = log_weights(transport, transport.forward(white))
+    if _spread(own) < NARROW:
+        return transport
+    best = float(np.median(own))
+    while left >= 2 * batch_size:
+        points = near_mass(evaluator.log)
+        weights = typicality(transport, points)
+        trial = fit_structured(rng, points, graph, weights)
+        if not is_sane(rng, trial.transport, points, weights):
+            white = rng.standard_normal((batch_size, transport.dim))
+            log_weights(transport, transport.forward(white))  # more points to fit
+            left -= batch_size
+            continue
+        white = rng.standard_normal((batch_size, transport.dim))
+        beyond = trial.frontier(rng)[:batch_size]
+        theta = np.concatenate([trial.transport.forward(white), beyond])
+        found = log_weights(trial.transport, theta)
+        left -= len(theta)
+        own, others = np.split(found, [batch_size])
+        bound = float(np.median(own))
+        if bound > best - WORSE:
+            best, transport = max(bound, best), trial.transport
+            is_covered = np.all(others < bound + COVERED)
+            if _spread(own) < NARROW and is_covered:
+                break
+    return transport
+
+
+def _spread(log_weights: np.ndarray) -> float:
+    """Half the range of the middle two thirds."""
+    with np.errstate(invalid="ignore"):
+        low, high = np.quantile(log_weights, (0.16, 0.84))
+    return float(high - low) / 2 if np.isfinite(low) else np.inf
 
 
 def _screened(

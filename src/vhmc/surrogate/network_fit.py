@@ -10,7 +10,12 @@ import scipy.linalg
 
 from vhmc.surrogate.network import Network, Nodes
 from vhmc.surrogate.residual import ZeroResidual
-from vhmc.surrogate.residual_fit import AbstractResidualFit, Fitted, zero_error
+from vhmc.surrogate.residual_fit import (
+    AbstractResidualFit,
+    Fitted,
+    mean_error,
+    zero_error,
+)
 from vhmc.surrogate.training_set import TrainingSet
 
 SCALES = 0.45, 2.25
@@ -104,6 +109,9 @@ def place(rng: np.random.Generator, number: int, training: TrainingSet) -> Nodes
         grads[one],
         np.where(kind == 1, grads[one] - grads[other], anywhere),
     )
+    if training.cliques is not None:
+        support = _supports(rng, number, training, chance)
+        directions, anywhere = directions * support, anywhere * support
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
     directions = np.where(lengths > 1e-8, directions, anywhere)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -111,6 +119,27 @@ def place(rng: np.random.Generator, number: int, training: TrainingSet) -> Nodes
     directions *= np.exp(rng.uniform(low, high, (number, 1)))
     offsets = -np.sum(directions * training.x[at] * REACH, axis=1)
     return Nodes(directions, offsets)
+
+
+def _supports(
+    rng: np.random.Generator, number: int, training: TrainingSet, chance: np.ndarray
+) -> np.ndarray:
+    """Coordinates of each node: a clique, more often one of large errors.
+
+    chance: of the points.
+    """
+    assert training.cliques is not None
+    by_coordinate = np.sqrt(chance @ training.grad**2)
+    error = np.array(
+        [by_coordinate[clique].max(initial=0.0) for clique in training.cliques]
+    )
+    prior = np.full(len(error), 1 / len(error))
+    likely = 0.3 * prior + 0.7 * error / max(error.sum(), 1e-300)
+    support = np.zeros((number, training.x.shape[1]))
+    chosen = rng.choice(len(error), number, p=likely / likely.sum())
+    for node, index in enumerate(chosen):
+        support[node, training.cliques[index]] = 1.0
+    return support
 
 
 class NormalSums(NamedTuple):
@@ -211,7 +240,6 @@ def choose(
     out = training.where(is_out)
     equations = sums.minus(normal_sums(nodes, out)).equations()
     slopes = nodes.slopes(out.x)
-    weight = out.weight / out.weight.sum() / training.x.shape[1]
 
     def trial(ridge, num_features):
         try:
@@ -219,7 +247,7 @@ def choose(
         except np.linalg.LinAlgError:
             return Choice(ridge, num_features, np.inf)
         errors = out.grad - (slopes * weights) @ nodes.directions
-        return Choice(ridge, num_features, float(weight @ np.sum(errors**2, axis=1)))
+        return Choice(ridge, num_features, mean_error(errors, out.weight))
 
     trials = [Choice(1.0, 0, zero_error(training, is_out))]
     ridges = RIDGES[::-1]

@@ -8,6 +8,9 @@ import numpy as np
 from vhmc.surrogate.residual import AbstractResidual
 from vhmc.surrogate.training_set import TrainingSet
 
+WORST = 8.0
+"""Times the mean error that the worst coordinate may have."""
+
 
 class Fitted(NamedTuple):
     """A residual, and its mean squared score error by dimension on held-out points."""
@@ -52,5 +55,16 @@ def zero_error(training: TrainingSet, is_out: np.ndarray) -> float:
     """Held-out score error without a residual; infinite if the points are too few."""
     if is_out.sum() < 4:
         return np.inf
-    weight = training.weight[is_out] / training.weight[is_out].sum()
-    return float(weight @ np.mean(training.grad[is_out] ** 2, axis=1))
+    return mean_error(training.grad[is_out], training.weight[is_out])
+
+
+def mean_error(errors: np.ndarray, weight: np.ndarray) -> float:
+    """Weighted mean of squared score errors by dimension.
+
+    That of the worst coordinate counts as well: means of hubs depend on a few
+    coordinates among many.
+
+    errors: one row a point.
+    """
+    by_coordinate = weight @ errors**2 / weight.sum()
+    return float(max(np.mean(by_coordinate), np.max(by_coordinate) / WORST))

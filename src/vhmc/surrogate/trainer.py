@@ -15,13 +15,16 @@ from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import AWAY, TrainingSet, training_set
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine, widen, widen_along
+from vhmc.transport.conditional_fit import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import (
+    STRAIGHT,
     EvaluatedPoints,
     fit_map,
     typicality,
     weighted_error,
 )
+from vhmc.transport.structured_fit import Graph, fit_structured, is_sane
 from vhmc.transport.transport_map import TransportMap
 
 GUARD_CURVATURE = 3.0
@@ -50,6 +53,11 @@ SUFFICIENT_TOTAL = 0.2
 """The same for all dimensions together."""
 BETTER = 0.9
 """A new map must have less than this of the score error of the old one."""
+MAX_DENSE = 200
+"""Dimensions beyond which no coupling layers are tried."""
+HELD_OUT = 0.25
+FEWEST_FOR_GRAPH = 24
+"""Points below which no map is fitted along a graph."""
 
 
 def default_num_features(dim: int) -> int:
@@ -64,6 +72,7 @@ class Trainer:
     num_features: nodes of the network, at most; none leaves the affine map alone.
     rng: places the nodes and splits the data.
     residual_fit: family of residuals; random-feature networks unless given.
+    graph: of the model, along which maps are fitted as well.
     """
 
     def __init__(
@@ -72,7 +81,10 @@ class Trainer:
         num_features: int,
         rng: np.random.Generator,
         residual_fit: AbstractResidualFit | None = None,
+        graph: Graph | None = None,
     ):
+        self._graph = graph
+        self._choice: Choice | None = None
         self._rng = rng
         self._has_residual = num_features > 0
         self._residual_fit = residual_fit or NetworkFit(num_features)
@@ -118,13 +130,54 @@ class Trainer:
         transport = self.surrogate.transport
         x, grad = transport.pull_back(thetas, grads)
         if not (len(x) and np.mean((grad - x) ** 2) <= self._enough):
-            transport = transport.then(fit_affine(x, grad, influence(x, grad)))
-            if self._has_residual and transport.dim > 1:
-                transport = self._better_map(log, transport)
-            if self._has_residual:
+            if transport.cliques is None:
+                transport = transport.then(fit_affine(x, grad, influence(x, grad)))
+                if self._has_residual and 1 < transport.dim <= MAX_DENSE:
+                    transport = self._better_map(log, transport)
+            if self._has_residual and self._graph is not None:
+                transport = self._along_graph(log, transport)
+            if self._has_residual and transport.cliques is None:
                 # Only a residual can take back what a wider Gaussian has too much.
                 transport = _widened(transport, thetas)
         return self._fit(log, transport, redraw=True)
+
+    def _along_graph(self, log: EvaluationLog, transport: TransportMap) -> TransportMap:
+        """A map along the model's graph, if it is better at points held out."""
+        assert self._graph is not None
+        points = near_mass(log)
+        weights = typicality(transport, points)
+        is_out = self._rng.uniform(size=len(weights)) < HELD_OUT
+        if is_out.sum() < 4 or (~is_out).sum() < FEWEST_FOR_GRAPH:
+            return transport
+        kept, out = points.where(~is_out), points.where(is_out)
+
+        def error(one: TransportMap) -> float:
+            return weighted_error(one, out, weights[is_out])
+
+        if error(transport) < STRAIGHT:
+            return transport
+        choices = [None] if self._choice is None else [None, self._choice]
+        trials = [
+            fit_structured(self._rng, kept, self._graph, weights[~is_out], choice)
+            for choice in choices
+        ]
+        trials = [
+            trial
+            for trial in trials
+            if is_sane(self._rng, trial.transport, kept, weights[~is_out])
+        ]
+        if not trials:
+            return transport
+        best = min(trials, key=lambda trial: error(trial.transport))
+        is_first = transport.cliques is None
+        if error(best.transport) > (BETTER if is_first else 1.0) * error(transport):
+            return transport
+        self._choice = best.choice
+        whole = fit_structured(
+            self._rng, points, self._graph, weights, best.choice
+        ).transport
+        is_whole_sane = is_sane(self._rng, whole, points, weights)
+        return whole if is_whole_sane else best.transport
 
     def drift(self, thetas: np.ndarray, grads: np.ndarray) -> float:
         """Divergence by dimension of the chains' states from the map's Gaussian.
@@ -133,6 +186,11 @@ class Trainer:
         """
         transport = self.surrogate.transport
         x, grad = transport.pull_back(thetas, grads)
+        if transport.cliques is not None:
+            # By coordinate: a dense matrix would be noise in many dimensions.
+            spread, mean = np.std(x, axis=0), np.mean(x, axis=0)
+            spread = np.maximum(spread, 1e-6)
+            return float(np.mean((spread**2 + mean**2 - 1) / 2 - np.log(spread)))
         change = divergence(fit_affine(x, grad, influence(x, grad))) / transport.dim
         outgrown = divergence(widen_along(x, transport.directions))
         return max(change, outgrown)
@@ -211,6 +269,14 @@ class Trainer:
             weighted_error(one, points, weights) for one in (transport, new)
         )
         return new if new_error < BETTER * old_error else transport
+
+
+def near_mass(log: EvaluationLog) -> EvaluatedPoints:
+    """Finite points but those of the search, which may lie where no mass is."""
+    known = log.is_finite & ~np.isin(log.phase, AWAY)
+    if known.sum() < FEWEST_FOR_GRAPH:
+        known = log.is_finite
+    return EvaluatedPoints(log.theta[known], log.energy[known], log.grad[known])
 
 
 def affine_map(log: EvaluationLog) -> TransportMap:

@@ -21,6 +21,7 @@ class TrainingSet(NamedTuple):
     weight: influence of each gradient.
     energy_weight: influence of each energy.
     is_typical: whether the point counts when an error is measured.
+    cliques: latent coordinates that interact, as the transport map knows them.
     """
 
     x: np.ndarray
@@ -29,10 +30,20 @@ class TrainingSet(NamedTuple):
     weight: np.ndarray
     energy_weight: np.ndarray
     is_typical: np.ndarray
+    cliques: tuple[np.ndarray, ...] | None = None
 
     def where(self, chosen: np.ndarray | slice) -> "TrainingSet":
         """Some of the points."""
-        return TrainingSet(*(rows[chosen] for rows in self))
+        x, grad, energy, weight, energy_weight, is_typical, cliques = self
+        return TrainingSet(
+            x[chosen],
+            grad[chosen],
+            energy[chosen],
+            weight[chosen],
+            energy_weight[chosen],
+            is_typical[chosen],
+            cliques,
+        )
 
 
 def training_set(
@@ -63,4 +74,12 @@ def training_set(
     weight = cap * far * np.where(is_away, away, 1.0)
     is_typical = ~is_away & (excess < 5 * dim + 20)
     level[is_lost] = 0.0
-    return TrainingSet(x, grad - x, level, weight, weight * energy_cap, is_typical)
+    return TrainingSet(
+        x,
+        grad - x,
+        level,
+        weight,
+        weight * energy_cap,
+        is_typical,
+        transport.cliques,
+    )

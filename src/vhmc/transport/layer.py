@@ -46,6 +46,16 @@ class AbstractLayer(eqx.Module):
     def linear_part(self) -> np.ndarray:
         """Square matrix that stands for the layer where its curvature is left out."""
 
+    @property
+    def hub_list(self) -> list[int]:
+        """Coordinates on which the conditionals of the others depend."""
+        return []
+
+    @property
+    def cliques(self) -> "tuple[np.ndarray, ...] | None":
+        """Latent coordinates that interact beyond this layer; None if all may."""
+        return None
+
     def then(self, inner: "AbstractLayer") -> tuple["AbstractLayer", ...]:
         """Layers of the map that applies `inner` first and this one to the result."""
         return (self, inner)

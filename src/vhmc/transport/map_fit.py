@@ -27,6 +27,8 @@ LEAST_POINTS = 4
 """Points by dimension below which no curved layer is tried."""
 NUM_REFITS = 4
 """Of the affine layer: each depends less on the layer that it began with."""
+LOST = 1e3
+"""Score error of a point that a map cannot represent."""
 USABLE = 0.05
 """Weight below which a point is left out of the fit of a curved layer."""
 
@@ -83,8 +85,12 @@ def fit_map(
 def typicality(transport: TransportMap, points: EvaluatedPoints) -> np.ndarray:
     """Weights that fall with the energy beyond that of draws from the posterior."""
     dim = points.theta.shape[1]
-    energy = points.energy - transport.inverse_and_log_det(points.theta)[1]
-    excess = energy - np.quantile(energy, 0.02)
+    with np.errstate(over="ignore", invalid="ignore"):
+        energy = points.energy - transport.inverse_and_log_det(points.theta)[1]
+    known = np.isfinite(energy)
+    if not known.any():
+        return np.ones(len(energy))
+    excess = np.where(known, energy, np.inf) - np.quantile(energy[known], 0.02)
     return np.exp(-np.maximum(excess - 1.5 * dim - 3, 0) / (0.5 * dim))
 
 
@@ -92,7 +98,12 @@ def weighted_error(
     transport: TransportMap, points: EvaluatedPoints, weights: np.ndarray
 ) -> float:
     """Weighted mean of the squared score errors by dimension."""
-    errors = robust_score_errors(*transport.pull_back(points.theta, points.grad))
+    with np.errstate(all="ignore"):
+        x, grad = transport.pull_back(points.theta, points.grad)
+        # A point where a map overflows counts as a very large error.
+        is_known = np.isfinite(np.sum(x + grad, axis=1))
+        x, grad = (np.where(is_known[:, None], rows, 0.0) for rows in (x, grad))
+    errors = np.where(is_known, robust_score_errors(x, grad), LOST)
     return float(weights @ errors / weights.sum())
 
 

@@ -68,6 +68,18 @@ class TransportMap(eqx.Module):
         return TransportMap((*self.layers[:-1], *self.layers[-1].then(layer)))
 
     @property
+    def hubs(self) -> list[int]:
+        """Coordinates on which the conditionals of all others depend."""
+        return self.layers[0].hub_list
+
+    @property
+    def cliques(self) -> tuple[np.ndarray, ...] | None:
+        """Sets of latent coordinates that interact; None if all of them may."""
+        parts = [layer.cliques for layer in self.layers]
+        known = [part for part in parts if part is not None]
+        return known[0] if len(known) == len(parts) else None
+
+    @property
     def directions(self) -> np.ndarray:
         """Latent unit vectors along which single parameters grow, one a row.
 

@@ -42,14 +42,12 @@ def nuts(
         raise TypeError("nuts needs a target of from_jax")
     load_blackjax()  # if it is missing, say so before the model is evaluated
     before = target.num_evaluations
-    rng = np.random.default_rng(seed)
-    found = [random_start(target, rng, ATTEMPTS) for _ in range(num_chains)]
-    starts = [start for start in found if start is not None]
-    if len(starts) < num_chains:
+    starts = random_starts(target, seed, num_chains)
+    if starts is None:
         return None
 
     draws, num_steps = nuts_chains(
-        target.energy, np.stack(starts), seed, num_draws // num_chains, num_warmup
+        target.energy, starts, seed, num_draws // num_chains, num_warmup
     )
     target.charge(num_steps)
     return NUTS(draws, target.num_evaluations - before)
@@ -92,6 +90,14 @@ def _chains(potential, blackjax, keys, starts, num_draws: int, num_warmup: int):
         return draws, warm.info.num_integration_steps.sum() + num_steps.sum()
 
     return jax.vmap(chain)(keys, starts)
+
+
+def random_starts(target: Target, seed: int, number: int) -> np.ndarray | None:
+    """Random points as rows; none if one of them cannot be found."""
+    rng = np.random.default_rng(seed)
+    found = [random_start(target, rng, ATTEMPTS) for _ in range(number)]
+    starts = [start for start in found if start is not None]
+    return np.stack(starts) if len(starts) == number else None
 
 
 def random_start(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from vhmc.lab.bench.measure import NUTS
+from vhmc.lab.bench.measure import NUTPIE, NUTS, UNBUDGETED
 from vhmc.lab.bench.rows import Row
 from vhmc.lab.bench.summary import OURS, TOLERANCE, median
 from vhmc.lab.plots import BLUE, GREY, ORANGE, STYLE, blank_figure
@@ -28,7 +28,9 @@ LOOKS: dict[str, dict[str, Any]] = {
     "laplace": dict(color=GREY, marker="v", linestyle=":"),
     "laplace+psis": dict(color="#444444", marker="^", linestyle="-."),
     "pathfinder+psis": dict(color=ORANGE, marker="D", linestyle="--"),
+    "vhmc-unstructured": dict(color="#0b8a6f", marker="P", linestyle="--"),
     NUTS: dict(color="#7b3294", marker="*", linestyle="none"),
+    NUTPIE: dict(color="#c2185b", marker="*", linestyle="none"),
 }
 
 
@@ -93,7 +95,7 @@ def _panel(axis, rows: list[Row], measure: str) -> None:
         axis.plot(
             [median(row.num_evaluations for row in some) for some in groups],
             [min(median(getattr(r, measure) for r in some), top) for some in groups],
-            markersize=14 if method == NUTS else 7,
+            markersize=14 if method in UNBUDGETED else 7,
             clip_on=False,
             zorder=4 if method == OURS else 3,
             **look,

@@ -27,14 +27,19 @@ def noncentred() -> Problem:
 
 
 def centred() -> Problem:
-    r"""Problem on $\mu$, $\tau$ and $\eta_j$; starts where the prior is centred."""
+    r"""Problem on $\mu$, $\tau$ and $\eta_j$."""
+    return _problem("hierarchical-centred", centred_model())
+
+
+def centred_model() -> Model:
+    """Model that starts where the prior is centred."""
 
     def log_density(p):
         population = jnp.sum(norm.logpdf(p["eta"], p["mu"], p["tau"]))
         return _log_likelihood(p["eta"]) + _log_prior(p) + population
 
     init = {"mu": -7.0, "tau": 1.0, "eta": np.full(20, -7.0)}
-    return _problem("hierarchical-centred", Model(log_density, init, {"tau": positive}))
+    return Model(log_density, init, {"tau": positive})
 
 
 def noncentred_model() -> Model:

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import jax
 
-from vhmc.lab.baselines.nuts import load_blackjax
-from vhmc.lab.bench.measure import NEED_BLACKJAX, Task, measure
+from vhmc.lab.bench.measure import NEEDS, Task, measure
 from vhmc.lab.bench.problem import Problem
 from vhmc.lab.bench.rows import Row, append_row, read_rows, start_file
 
@@ -67,11 +66,11 @@ def run_jobs(
 
 
 def _check(jobs: Sequence[Job]) -> None:
-    """Raise now if data or BlackJAX are missing, not after an hour."""
+    """Raise now if data or a library are missing, not after an hour."""
     for job in jobs:
         job.make()
-    if any(task.method in NEED_BLACKJAX for job in jobs for task in job.tasks):
-        load_blackjax()
+    for method in {task.method for job in jobs for task in job.tasks} & NEEDS.keys():
+        NEEDS[method]()
 
 
 def _runs(job: Job, path: Path | None) -> Iterator[Row]:

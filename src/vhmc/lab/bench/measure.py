@@ -3,13 +3,16 @@
 import time
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vhmc._types import Potential
 from vhmc.evaluation.target import Answers, Target
 from vhmc.evaluation.user_code import Guarded
+from vhmc.lab.baselines.nutpie_nuts import load_nutpie
+from vhmc.lab.baselines.nuts import load_blackjax
 from vhmc.lab.bench import rivals
 from vhmc.lab.bench.problem import Problem, errors
 from vhmc.lab.bench.rivals import Outcome
@@ -29,6 +32,10 @@ class TimedTarget(Target):
 
     def fingerprint(self) -> str:
         return self.target.fingerprint()
+
+    @property
+    def traced_energy(self) -> Potential | None:
+        return self.target.traced_energy
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:
         began = time.perf_counter()
@@ -58,11 +65,9 @@ Method = Callable[[TimedTarget, int, int], Outcome]
 """Takes a target, a budget and a seed."""
 
 
-def _sampled(num_features: int | None) -> Method:
+def _sampled(**options: Any) -> Method:
     def method(target: TimedTarget, budget: int, seed: int) -> Outcome:
-        posterior = sample(
-            target, budget, seed=seed, num_features=num_features, progress=False
-        )
+        posterior = sample(target, budget, seed=seed, progress=False, **options)
         return Outcome(
             posterior.unconstrained,
             posterior.num_evaluations,
@@ -74,24 +79,39 @@ def _sampled(num_features: int | None) -> Method:
     return method
 
 
-def _nuts(target: TimedTarget, budget: int, seed: int) -> Outcome:
-    """NUTS, untimed: the model is compiled into its loop."""
-    found = rivals.nuts(target.target, budget, seed)
-    target.seconds = np.nan
-    return found
+def _untimed(rival: Callable[[Target, int, int], Outcome]) -> Method:
+    """A method that has the model in its own loop."""
+
+    def method(target: TimedTarget, budget: int, seed: int) -> Outcome:
+        found = rival(target.target, budget, seed)
+        target.seconds = np.nan
+        return found
+
+    return method
 
 
-NUTS = "nuts"
+NUTS, NUTPIE = "nuts", "nutpie"
 BUDGETED: dict[str, Method] = {
-    "vhmc": _sampled(None),
-    "fisher-gaussian": _sampled(0),
+    "vhmc": _sampled(),
+    "vhmc-unstructured": _sampled(structure=False),
+    "fisher-gaussian": _sampled(num_features=0),
     "laplace": rivals.laplace_only,
     "laplace+psis": rivals.laplace_psis,
     "pathfinder+psis": rivals.pathfinder_psis,
 }
 """Methods that keep to a budget."""
-METHODS = {**BUDGETED, NUTS: _nuts}
-NEED_BLACKJAX = {"pathfinder+psis", NUTS}
+UNBUDGETED: dict[str, Method] = {
+    NUTS: _untimed(rivals.nuts),
+    NUTPIE: _untimed(rivals.nutpie),
+}
+"""Methods that run once per seed, with as many evaluations as they take."""
+METHODS = BUDGETED | UNBUDGETED
+NEEDS: dict[str, Callable[[], ModuleType]] = {
+    "pathfinder+psis": load_blackjax,
+    NUTS: load_blackjax,
+    NUTPIE: load_nutpie,
+}
+"""What imports the library that a method needs."""
 
 
 class Task(NamedTuple):

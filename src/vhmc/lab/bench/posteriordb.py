@@ -27,8 +27,8 @@ def folder() -> Path:
 
 def ark() -> Problem:
     """Autoregression of order five."""
-    data = _data("arK")
-    y, order = data["y"], int(data["K"])
+    series = data("arK")
+    y, order = series["y"], int(series["K"])
     lags = np.stack([y[order - k : len(y) - k] for k in range(1, order + 1)], axis=1)
 
     def log_density(p):
@@ -43,8 +43,13 @@ def ark() -> Problem:
 
 def eight_schools() -> Problem:
     """Coaching effects in eight schools, non-centred."""
-    data = _data("eight_schools")
-    y, sigma = data["y"], data["sigma"]
+    return _problem("eight_schools", eight_schools_model())
+
+
+def eight_schools_model() -> Model:
+    r"""Model on $t_j = (\theta_j - \mu) / \tau$ that reports the $\theta_j$."""
+    schools = data("eight_schools")
+    y, sigma = schools["y"], schools["sigma"]
 
     def log_density(p):
         likelihood = jnp.sum(norm.logpdf(y, p["mu"] + p["tau"] * p["t"], sigma))
@@ -56,15 +61,13 @@ def eight_schools() -> Problem:
         return {"theta": theta, "mu": d["mu"], "tau": d["tau"]}
 
     init = {"mu": 0.0, "tau": 1.0, "t": np.zeros(len(y))}
-    return _problem(
-        "eight_schools", Model(log_density, init, {"tau": positive}, report)
-    )
+    return Model(log_density, init, {"tau": positive}, report)
 
 
 def garch() -> Problem:
     r"""GARCH(1, 1), with $\beta_1$ written as a fraction of $1 - \alpha_1$."""
-    data = _data("garch")
-    y, first = data["y"], float(data["sigma1"]) ** 2
+    series = data("garch")
+    y, first = series["y"], float(series["sigma1"]) ** 2
 
     def log_density(p):
         beta1 = (1 - p["alpha1"]) * p["share"]
@@ -89,9 +92,14 @@ def garch() -> Problem:
 
 
 def gp_pois_regr() -> Problem:
-    """Poisson regression on a Gaussian process; its Cholesky factor may be NaN."""
-    data = _data("gp_pois_regr")
-    x, counts = data["x"], data["k"]
+    """Poisson regression on a Gaussian process."""
+    return _problem("gp_pois_regr", gp_pois_regr_model())
+
+
+def gp_pois_regr_model() -> Model:
+    """Model on white noise; the Cholesky factor that colours it may be NaN."""
+    points = data("gp_pois_regr")
+    x, counts = points["x"], points["k"]
     squares = (x[:, None] - x[None, :]) ** 2
 
     def latent(rho, alpha, white):
@@ -113,13 +121,13 @@ def gp_pois_regr() -> Problem:
 
     init = {"rho": 1.0, "alpha": 1.0, "white": np.zeros(len(x))}
     supports = {"rho": positive, "alpha": positive}
-    return _problem("gp_pois_regr", Model(log_density, init, supports, report))
+    return Model(log_density, init, supports, report)
 
 
 def kidiq() -> Problem:
     """Linear regression of children's scores, with an interaction."""
-    data = _data("kidiq")
-    score, school, iq = data["kid_score"], data["mom_hs"], data["mom_iq"]
+    tests = data("kidiq")
+    score, school, iq = tests["kid_score"], tests["mom_hs"], tests["mom_iq"]
     design = np.stack([np.ones_like(iq), school, iq, school * iq], axis=1)
 
     def log_density(p):
@@ -132,7 +140,7 @@ def kidiq() -> Problem:
 
 def low_dim_gauss_mix() -> Problem:
     """Mixture of two Gaussians, ordered by their means."""
-    y = _data("low_dim_gauss_mix")["y"][:, None]
+    y = data("low_dim_gauss_mix")["y"][:, None]
 
     def log_density(p):
         log_theta = jnp.stack([jnp.log(p["theta"]), jnp.log1p(-p["theta"])])
@@ -163,6 +171,7 @@ def _problem(name: str, model: Model) -> Problem:
     return with_moments(name, model, posteriors[key]["parameters"])
 
 
-def _data(name: str) -> dict[str, np.ndarray]:
+def data(name: str) -> dict[str, np.ndarray]:
+    """Observations of one of the posteriors."""
     with np.load(folder() / "data" / f"{name}.npz") as arrays:
         return dict(arrays)

@@ -4,12 +4,15 @@ All start from `target.start`, or around it, and count every evaluation. A metho
 fails returns draws of NaN and a note that says why.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from vhmc.evaluation.target import Target
+from vhmc.lab.baselines.nutpie_nuts import nutpie_nuts
+from vhmc.lab.baselines.nuts import NUTS
 from vhmc.lab.baselines.nuts import nuts as baseline_nuts
 from vhmc.lab.baselines.pathfinder import LINE_SEARCH, PATHS, Weighted, pathfinder
 from vhmc.numerics.importance import pareto_smooth
@@ -51,14 +54,26 @@ def pathfinder_psis(
     return _resampled(target, before, pooled, seed, num_draws, note)
 
 
-def nuts(target: Target, budget: int, seed: int, num_draws: int = 4000) -> Outcome:
-    """BlackJAX's NUTS with a dense metric, with as many evaluations as it takes."""
+def _exact(
+    sampler: Callable[..., NUTS | None],
+    target: Target,
+    budget: int,
+    seed: int,
+    num_draws: int = 4000,
+) -> Outcome:
+    """A long run with as many evaluations as it takes."""
     del budget
     before = target.num_evaluations
-    run = baseline_nuts(target, seed, num_draws, WARMUP, CHAINS)
+    run = sampler(target, seed, num_draws, WARMUP, CHAINS)
     if run is None:
         return _failed(target, before, num_draws, "no finite start was found")
     return Outcome(run.draws.reshape(-1, target.dim), run.num_evaluations)
+
+
+nuts = partial(_exact, baseline_nuts)
+"""BlackJAX's NUTS with a dense metric."""
+nutpie = partial(_exact, nutpie_nuts)
+"""nutpie's NUTS with a diagonal metric."""
 
 
 def _laplace(

@@ -1,17 +1,18 @@
 """Run every method, budget and seed on posteriors with known moments."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vhmc._arguments import whole
 from vhmc.lab.bench import hierarchical, posteriordb, synthetic
 from vhmc.lab.bench.jobs import Job, run_jobs
-from vhmc.lab.bench.measure import BUDGETED, NUTS, Task
+from vhmc.lab.bench.measure import METHODS, NUTS, UNBUDGETED, Task
 from vhmc.lab.bench.problem import Problem
 from vhmc.lab.bench.rows import Row
+from vhmc.lab.bench.summary import OURS
 from vhmc.sampler.plan import LEAST_BUDGET
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
@@ -24,27 +25,35 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hierarchical-centred": hierarchical.centred,
 }
 """By name; each is made when asked for, since data are read then."""
-QUICK: dict[str, Any] = {
+RIVALS = ("fisher-gaussian", "laplace", "laplace+psis", "pathfinder+psis")
+WITHOUT_NUTS: dict[str, Any] = {"with_nuts": False}
+"""What `--no-nuts` changes."""
+QUICK: dict[str, Any] = WITHOUT_NUTS | {
     "problems": ("arK", "banana-2"),
     "budgets": (100, 300),
     "seeds": 1,
-    "with_nuts": False,
 }
 """What `--quick` changes."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that can be chosen.
+    """Everything that can be chosen; other benchmarks have other defaults.
 
-    problems: names in `PROBLEMS`.
+    problems: names in `known`.
     budgets: evaluations, at most.
     seeds: runs of each, with seeds from 0.
     main_budget: that of the tables, one of the budgets.
     with_nuts: whether NUTS runs too, once per seed and without a budget.
     workers: processes, each of which takes one problem at a time.
-    methods: names in `BUDGETED`.
+    methods: names in `METHODS` but for NUTS.
     """
+
+    benchmark: ClassVar[str] = "posteriors"
+    known: ClassVar[Mapping[str, Callable[[], Problem]]] = PROBLEMS
+    goals: ClassVar[Collection[str]] = posteriordb.POSTERIORDB
+    """Problems that the headline counts."""
+    goals_are: ClassVar[str] = "posteriors of posteriordb"
 
     problems: tuple[str, ...] = tuple(PROBLEMS)
     budgets: tuple[int, ...] = (100, 300, 1000, 3000)
@@ -52,11 +61,11 @@ class Settings:
     main_budget: int = 1000
     with_nuts: bool = True
     workers: int = 1
-    methods: tuple[str, ...] = tuple(BUDGETED)
+    methods: tuple[str, ...] = (OURS, *RIVALS)
 
     def __post_init__(self):
-        check_names("problem", self.problems, PROBLEMS)
-        check_names("method", self.methods, BUDGETED)
+        check_names("problem", self.problems, self.known)
+        check_names("method", self.methods, [name for name in METHODS if name != NUTS])
         check_budgets(self.budgets)
         whole("seeds", self.seeds, 1)
         whole("workers", self.workers, 1)
@@ -69,15 +78,23 @@ class Settings:
     def tasks(self) -> tuple[Task, ...]:
         """The runs of one problem: the first is the one whose time the tables show."""
         rest = sorted(set(self.budgets) - {self.main_budget})
-        tasks = [
-            Task(method, budget, seed)
+        runs = [
+            (method, budget)
             for budget in (self.main_budget, *rest)
             for method in self.methods
-            for seed in range(self.seeds)
+            if method not in UNBUDGETED
         ]
-        if self.with_nuts:
-            tasks += [Task(NUTS, 0, seed) for seed in range(self.seeds)]
-        return tuple(tasks)
+        runs += [(method, 0) for method in self.unbudgeted()]
+        return tuple(Task(*run, seed) for run in runs for seed in range(self.seeds))
+
+    def unbudgeted(self) -> tuple[str, ...]:
+        """The methods that run once per seed."""
+        chosen = (*self.methods, NUTS) if self.with_nuts else self.methods
+        return tuple(method for method in UNBUDGETED if method in chosen)
+
+    def shown_budgets(self) -> tuple[int, ...]:
+        """Those that get tables."""
+        return (self.main_budget,)
 
 
 def run(
@@ -85,7 +102,7 @@ def run(
 ) -> list[Row]:
     """Run everything but what the file at `path` holds already, and add to it."""
     tasks = settings.tasks()
-    jobs = [Job(PROBLEMS[name], name, tasks) for name in settings.problems]
+    jobs = [Job(settings.known[name], name, tasks) for name in settings.problems]
     return run_jobs(jobs, report, path, settings.workers)
 
 

@@ -11,12 +11,12 @@ $$\mathrm{ratio} = \frac{n}{n'} \min\{1, (e / e')^2\}.$$
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from vhmc.lab.bench.measure import BUDGETED, NUTS
+from vhmc.lab.bench.measure import METHODS, UNBUDGETED
 from vhmc.lab.bench.posteriordb import POSTERIORDB
 from vhmc.lab.bench.rows import Row
 
@@ -66,9 +66,18 @@ def meets_target(line: dict[str, Any]) -> bool:
     return line["runs"] > 0 and line["within"] >= WANTED_FRACTION * line["runs"]
 
 
-def headline(rows: Sequence[Row], lines: Sequence[dict[str, Any]]) -> str:
-    """The benchmark in one sentence."""
-    known = [line for line in lines if line["problem"] in POSTERIORDB]
+def headline(
+    rows: Sequence[Row],
+    lines: Sequence[dict[str, Any]],
+    goals: Collection[str] = POSTERIORDB,
+    goals_are: str = "posteriors of posteriordb",
+) -> str:
+    """The benchmark in one sentence.
+
+    goals: problems that are counted if enough seeds are within the tolerance.
+    goals_are: what to call them.
+    """
+    known = [line for line in lines if line["problem"] in goals]
     ours = [row for row in rows if row.method == OURS]
     silent = sum(map(is_silent_failure, ours))
     ratios = [line["nuts_ratio"] for line in lines]
@@ -77,8 +86,8 @@ def headline(rows: Sequence[Row], lines: Sequence[dict[str, Any]]) -> str:
         met = sum(map(meets_target, known))
         parts.insert(
             0,
-            f"{met} of {len(known)} posteriors of posteriordb within {TOLERANCE:.2f} "
-            f"sd and {TOLERANCE:.0%} on {WANTED_FRACTION:.0%} of the seeds",
+            f"{met} of {len(known)} {goals_are} within {TOLERANCE:.2f} sd and "
+            f"{TOLERANCE:.0%} on {WANTED_FRACTION:.0%} of the seeds",
         )
     if not np.isnan(ratios).all():
         parts.append(
@@ -92,9 +101,9 @@ def _line(rows: list[Row], main_budget: int) -> dict[str, Any]:
     def middle(name: str, some: Iterable[Row]) -> float:
         return median(getattr(row, name) for row in some)
 
-    main: dict[str, list[Row]] = {name: [] for name in (*BUDGETED, NUTS)}
+    main: dict[str, list[Row]] = {name: [] for name in METHODS}
     for row in rows:
-        if row.budget == main_budget or row.method == NUTS:
+        if row.budget == main_budget or row.method in UNBUDGETED:
             main[row.method].append(row)
     ours = main.pop(OURS)
     line: dict[str, Any] = {
@@ -118,11 +127,14 @@ def _line(rows: list[Row], main_budget: int) -> dict[str, Any]:
     for method, some in main.items():
         line[f"{method}_mean_error"] = middle("mean_error", some)
         line[f"{method}_sd_error"] = middle("sd_error", some)
-    line["nuts_evaluations"] = middle("num_evaluations", main[NUTS])
-    line["nuts_ratio"], line["nuts_ratio_is_bound"] = nuts_ratio(
-        *(line[name] for name in ("evaluations", "mean_error")),
-        *(line[f"nuts_{name}"] for name in ("evaluations", "mean_error")),
-    )
+        line[f"{method}_within"] = sum(row.is_within(TOLERANCE) for row in some)
+        line[f"{method}_runs"] = len(some)
+    for method in UNBUDGETED:
+        line[f"{method}_evaluations"] = middle("num_evaluations", main[method])
+        line[f"{method}_ratio"], line[f"{method}_ratio_is_bound"] = nuts_ratio(
+            *(line[name] for name in ("evaluations", "mean_error")),
+            *(line[f"{method}_{name}"] for name in ("evaluations", "mean_error")),
+        )
     return line
 
 

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from vhmc.lab.bench.figure import error_panels
-from vhmc.lab.bench.measure import BUDGETED
+from vhmc.lab.bench.measure import BUDGETED, NUTPIE, NUTS
 from vhmc.lab.bench.rivals import CHAINS, WARMUP
 from vhmc.lab.bench.rows import Row
 from vhmc.lab.bench.run import Settings
@@ -23,21 +23,26 @@ FIGURES = {
 }
 TEXTS = ("problem", "method", "verdict", "verdicts", "first reason")
 """Columns aligned to the left."""
+NAMES = {NUTS: "NUTS of BlackJAX", NUTPIE: "NUTS of nutpie"}
 
 
 def write(
     folder: Path, settings: Settings, rows: Sequence[Row]
 ) -> tuple[list[Table], str]:
     """Write figures, the summary and the settings; return tables and the headline."""
-    lines = summarise(rows, settings.main_budget)
-    sentence = headline(rows, lines)
-    output.save_table(folder, "summary", lines)
+    main = summarise(rows, settings.main_budget)
+    sentence = headline(rows, main, settings.goals, settings.goals_are)
+    by_budget = [summarise(rows, budget) for budget in settings.shown_budgets()]
+    output.save_table(
+        folder, "summary", [line for lines in by_budget for line in lines]
+    )
     for name, label in FIGURES.items():
         output.save_figure(folder, name, error_panels(rows, name, label))
-    save_record(folder, "posteriors", settings, sentence, rows)
-    tables = [_errors(lines), _verdicts(lines), _rivals(lines, settings.methods)]
-    if settings.with_nuts:
-        tables.append(_nuts(lines))
+    save_record(folder, settings.benchmark, settings, sentence, rows)
+    tables = []
+    for lines in by_budget:
+        tables += [_errors(lines), _verdicts(lines), _rivals(lines, settings.methods)]
+        tables += [_exact(lines, method) for method in settings.unbudgeted()]
     return tables, sentence
 
 
@@ -65,7 +70,7 @@ def _errors(lines: Sequence[dict[str, Any]]) -> Table:
                 f"{line['dim']}",
                 _number(line["mean_error"], ".3f"),
                 _number(line["sd_error"], ".3f"),
-                f"{line['within']}/{line['runs']}",
+                _within(line, ""),
                 _number(line["evaluations"], ".0f"),
             )
             for line in lines
@@ -100,22 +105,28 @@ def _rivals(lines: Sequence[dict[str, Any]], methods: Sequence[str]) -> Table:
     return plain_table(
         f"Mean and sd error at {lines[0]['budget']} evaluations",
         ("problem", *headers),
-        ((line["problem"], *(_pair(line, p) for p in prefixes)) for line in lines),
+        ((line["problem"], *(_scores(line, p) for p in prefixes)) for line in lines),
+        f"Medians over seeds, and seeds with both errors at most {TOLERANCE:.2f}.",
     )
 
 
-def _nuts(lines: Sequence[dict[str, Any]]) -> Table:
+def _exact(lines: Sequence[dict[str, Any]], method: str) -> Table:
     return plain_table(
-        f"NUTS, {CHAINS} chains, {WARMUP} steps of warm-up",
-        ("problem", "mean and sd error", "evals", "evals of vhmc", "ratio"),
+        f"{NAMES[method]}, {CHAINS} chains, {WARMUP} steps of warm-up",
+        (
+            *("problem", "mean and sd error", "within", "evals"),
+            "evals of vhmc",
+            "ratio",
+        ),
         (
             (
                 line["problem"],
-                _pair(line, "nuts_"),
-                _number(line["nuts_evaluations"], ".0f"),
+                _pair(line, f"{method}_"),
+                _within(line, f"{method}_"),
+                _number(line[f"{method}_evaluations"], ".0f"),
                 _number(line["evaluations"], ".0f"),
-                ("≥ " if line["nuts_ratio_is_bound"] else "")
-                + _number(line["nuts_ratio"], ".1f"),
+                ("≥ " if line[f"{method}_ratio_is_bound"] else "")
+                + _number(line[f"{method}_ratio"], ".1f"),
             )
             for line in lines
         ),
@@ -158,6 +169,16 @@ def _pair(line: dict[str, Any], prefix: str) -> str:
     if np.isnan(errors).any():
         return "-"
     return " ".join(f"{error:.2f}" for error in errors)
+
+
+def _scores(line: dict[str, Any], prefix: str) -> str:
+    if not line[f"{prefix}runs"]:
+        return "-"
+    return f"{_pair(line, prefix)} {_within(line, prefix)}"
+
+
+def _within(line: dict[str, Any], prefix: str) -> str:
+    return f"{line[f'{prefix}within']}/{line[f'{prefix}runs']}"
 
 
 def _number(value: float, form: str) -> str:

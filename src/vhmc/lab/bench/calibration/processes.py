@@ -74,26 +74,29 @@ def sir_epidemic() -> Model:
     return Model(log_density, init, constraints)
 
 
+def volatility_returns() -> np.ndarray:
+    """Forty simulated returns whose log variance is an autoregression."""
+    rng = np.random.default_rng(7)
+    shocks = rng.standard_normal(40)
+    truth = _log_variances({"mu": -1.0, "phi": 0.9, "sigma": 0.5, "z": shocks})
+    return np.exp(np.array(truth) / 2) * rng.standard_normal(40)
+
+
+def _log_variances(p) -> list:
+    """The autoregression of white shocks; also serves draws of any leading shape."""
+    path = [p["mu"] + p["sigma"] * p["z"][..., 0] / (1 - p["phi"] ** 2) ** 0.5]
+    for k in range(1, p["z"].shape[-1]):
+        step = p["phi"] * (path[-1] - p["mu"]) + p["sigma"] * p["z"][..., k]
+        path.append(p["mu"] + step)
+    return path
+
+
 def stochastic_volatility() -> Model:
     """Forty returns whose log variance is an autoregression, non-centred."""
-    rng = np.random.default_rng(7)
-    times = 40
-
-    def log_variances(p):
-        """Also serves draws of any leading shape."""
-        first = p["mu"] + p["sigma"] * p["z"][..., 0] / (1 - p["phi"] ** 2) ** 0.5
-        path = [first]
-        for k in range(1, times):
-            step = p["phi"] * (path[-1] - p["mu"]) + p["sigma"] * p["z"][..., k]
-            path.append(p["mu"] + step)
-        return path
-
-    shocks = rng.standard_normal(times)
-    truth = log_variances({"mu": -1.0, "phi": 0.9, "sigma": 0.5, "z": shocks})
-    y = np.exp(np.array(truth) / 2) * rng.standard_normal(times)
+    y = volatility_returns()
 
     def log_density(p):
-        h = jnp.stack(log_variances(p))
+        h = jnp.stack(_log_variances(p))
         likelihood = -0.5 * jnp.sum(h + y**2 * jnp.exp(-h))
         prior = norm.logpdf(p["mu"], 0, 2) + beta.logpdf((1 + p["phi"]) / 2, 20, 1.5)
         prior += half_normal(p["sigma"], 0.5)
@@ -101,9 +104,9 @@ def stochastic_volatility() -> Model:
 
     def report(d):
         scalars = {name: d[name] for name in ("mu", "phi", "sigma")}
-        return scalars | {"h": np.stack(log_variances(d), axis=-1)}
+        return scalars | {"h": np.stack(_log_variances(d), axis=-1)}
 
-    init = {"mu": 0.0, "phi": 0.5, "sigma": 0.3, "z": np.zeros(times)}
+    init = {"mu": 0.0, "phi": 0.5, "sigma": 0.3, "z": np.zeros(len(y))}
     constraints = {"phi": interval(-1.0, 1.0), "sigma": positive}
     return Model(log_density, init, constraints, report)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from vhmc._imports import load_arviz, load_extra
 from vhmc.lab.baselines import SGLD, Constant
+from vhmc.lab.baselines.nutpie_nuts import compiled, load_nutpie
 from vhmc.lab.baselines.nuts import load_blackjax
 from vhmc.lab.bench import rivals
 from vhmc.lab.bench.measure import TimedTarget
@@ -167,24 +168,9 @@ def _numpyro_blocks(kernel: Any, seed: int, fraction: float) -> Iterator[Block]:
 
 def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[Block]:
     """Low-rank metric, one chain per core; draws are queried while it runs."""
-    nutpie = load_extra("nutpie", "nutpie's NUTS", "test")
-    from nutpie.compiled_pyfunc import from_pyfunc
-
-    dim = problem.x.shape[1]
-    compiled = jax.jit(jax.value_and_grad(log_density(problem)))
-    count = [0]
-
-    def value_and_grad(theta):
-        count[0] += 1
-        value, grad = compiled(theta)
-        return float(value), np.asarray(grad)
-
-    model = from_pyfunc(
-        *(dim, lambda: value_and_grad, lambda *seeds: lambda theta: {"theta": theta}),
-        *([np.dtype("float64")], [(dim,)], ["theta"]),
-    )
-    sampler = nutpie.sample(
-        model,
+    program = compiled(log_density(problem), problem.x.shape[1])
+    sampler = load_nutpie().sample(
+        program.model,
         draws=10**6,
         tune=WARMUP,
         chains=CHAINS,
@@ -202,7 +188,7 @@ def nutpie_nuts(problem: TallProblem, truth: Reference, seed: int) -> Iterator[B
             known = ~np.isnan(draws).any(axis=-1)
             new = [d[k][n:] for d, k, n in zip(draws, known, seen, strict=True)]
             seen += [len(part) for part in new]
-            yield Block(np.concatenate(new), float(count[0]))
+            yield Block(np.concatenate(new), float(program.num_gradients()))
     finally:
         sampler.abort()
 

@@ -1,0 +1,104 @@
+"""The graph of a model: found or given, and how its parameters are constrained."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from vhmc.evaluation.space import Space
+from vhmc.evaluation.target import Target
+from vhmc.structure.given import given
+from vhmc.structure.record import Structure
+from vhmc.structure.traced import traced_graph
+from vhmc.transport.hub_functions import Link
+from vhmc.transport.structured_fit import Graph
+
+MAX_DENSE = 40
+"""Dimensions up to which a model of unknown graph is taken as fully connected."""
+LEAST_DIM = 3
+"""Dimensions below which there is nothing to gain from a graph."""
+TOLERANCE = 1e-6
+
+
+def identified(target: Target, structure: Any) -> bool | dict[str, Any]:
+    """What identifies the argument `structure` of a run; refuse what is none."""
+    labels = labels_of(target.parameters)
+    known = given(structure, labels)
+    if known is None:
+        return True
+    if known.is_off:
+        return False
+    facts: dict[str, Any] = {"hubs": [labels[hub] for hub in known.hubs]}
+    if known.graph is not None:
+        pairs = np.stack(known.graph.nonzero()).astype("int64")
+        facts["graph"] = hashlib.sha256(pairs.tobytes()).hexdigest()[:16]
+    return facts
+
+
+def model_graph(target: Target, structure: Any = True) -> Structure:
+    """The structure of a model: what is given of it, and the graph of its program.
+
+    A model that JAX cannot trace counts as fully connected in few dimensions.
+
+    structure: as in `sample`.
+    """
+    labels = labels_of(target.parameters)
+    known = given(structure, labels)
+    if known is not None and (known.is_off or known.graph is not None):
+        return known
+    known = known or Structure(labels)
+    energy, dim = target.traced_energy, target.dim
+    if dim < LEAST_DIM:
+        return Structure(labels)
+    edges = None if energy is None else traced_graph(energy, dim)
+    if edges is not None:
+        return known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
+    full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
+    return known.with_graph(full if dim <= MAX_DENSE else None, "assumed")
+
+
+def fitting_graph(structure: Structure, space: Space) -> Graph | None:
+    """What the fit of a map needs to know of a structure; None if it is off."""
+    if structure.graph is None:
+        return None
+    return Graph(structure.graph, links_of(space), structure.hubs or None)
+
+
+def labels_of(space: Space) -> tuple[str, ...]:
+    """Names of the entries of the unconstrained vector."""
+    return tuple(space.label(i) for i in range(space.dim))
+
+
+def links_of(space: Space) -> dict[int, Link]:
+    """How constrained parameters depend on their unconstrained coordinates.
+
+    Found by moving all coordinates at once: what is not a function of its own
+    coordinate alone, such as an ordered vector, is taken as real.
+    """
+    steps = np.arange(-2.0, 3.0)
+    values = space.constrain(np.repeat(steps[:, None], space.dim, axis=1))
+    links, begin = {}, 0
+    for name, size in zip(space.names, space.unconstrained_sizes, strict=True):
+        rows = np.reshape(values[name], (len(steps), -1))
+        if rows.shape[1] == size:
+            for entry in range(size):
+                link = _link(rows[:, entry])
+                if link is not None:
+                    links[begin + entry] = link
+        begin += size
+    return links
+
+
+def _link(values: np.ndarray) -> Link | None:
+    """The link of a parameter with these values at -2, -1, 0, 1 and 2."""
+    if not np.isfinite(values).all():
+        return None
+    steps = np.arange(-2.0, 3.0)
+    exponential = np.exp(steps)
+    logistic = 1 / (1 + np.exp(-steps))
+    for kind, shape in (("exp", exponential), ("logit", logistic)):
+        slope, shift = np.polyfit(shape, values, 1)
+        if np.allclose(slope * shape + shift, values, rtol=TOLERANCE, atol=TOLERANCE):
+            return Link(kind, float(shift), float(shift + slope))
+    return None

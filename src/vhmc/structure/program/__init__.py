@@ -1,0 +1,1 @@
+"""Follow sets of parameters through a traced program, without evaluating it."""

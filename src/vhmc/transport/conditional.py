@@ -1,0 +1,222 @@
+r"""The conditional layer: all variables but a few hubs are Gaussian given the hubs.
+
+Variables are eliminated one after the other along the model's graph. With $c$ the hubs
+and $r_a$ the neighbours of $r_k$ that are left, $r_k$ has the conditional energy
+
+$$\tfrac12 d_k(c) r_k^2 + r_k \Bigl(\sum_a e_{ka}(c) r_a - h_k(c)\Bigr),$$
+
+whose natural parameters $d, e, h$ are linear combinations of functions of the hubs.
+The layer is $r_k = (h_k - \sum_a e_{ka} r_a) / d_k + x_k / \sqrt{d_k}$; hubs stay.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc._types import Shared
+from vhmc.structure.elimination import Level
+from vhmc.transport.hub_functions import Term, evaluate
+from vhmc.transport.layer import AbstractLayer
+
+FLOOR = 0.05
+"""Precisions are held above half of this, smoothly, in standardised coordinates."""
+STEP = 1e-30
+"""Imaginary step of derivatives, which have no cancellation and so no error."""
+
+
+class NaturalParameters(NamedTuple):
+    """Of the variables of one level, by function of the hubs.
+
+    terms, linear_terms: functions for $d$ and $e$, and for $h$.
+    precision: $d$, of shape (terms, q).
+    edges: $e$, of shape (terms, q, p).
+    linear: $h$, of shape (linear terms, q).
+    """
+
+    terms: tuple[Term, ...]
+    linear_terms: tuple[Term, ...]
+    precision: Shared
+    edges: Shared
+    linear: Shared
+
+
+class Moments(NamedTuple):
+    """The conditionals of one level, one point a column.
+
+    precision: of shape (q, n).
+    gain: factors of the parents, of shape (q, p, n).
+    mean: the mean where all parents are zero, of shape (q, n).
+    """
+
+    precision: Shared
+    gain: Shared
+    mean: Shared
+
+
+class Conditional(AbstractLayer):
+    r"""A layer that leaves hubs alone and standardises all else given the hubs.
+
+    hubs, rest: coordinates of each.
+    center, scale: of the rest, in whose standardised coordinates the rest is done.
+    levels: of the elimination of the rest.
+    parameters: of the conditionals of each level.
+    """
+
+    hubs: Shared
+    rest: Shared
+    center: Shared
+    scale: Shared
+    levels: tuple[Level, ...]
+    parameters: tuple[NaturalParameters, ...]
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        c, z = x[:, self.hubs], x[:, self.rest].T
+        r = self._rest(self._moments(c), z)
+        return self._joined(c, self.center + self.scale * r.T)
+
+    def inverse(self, theta: Shared) -> Shared:
+        xp = theta.__array_namespace__()
+        c = theta[:, self.hubs]
+        r = ((theta[:, self.rest] - self.center) / self.scale).T
+        padded = xp.concatenate([r, 0 * r[:1]])
+        parts = [
+            standardised(padded, level, moments)
+            for level, moments in zip(self.levels, self._moments(c), strict=True)
+        ]
+        order = xp.concatenate([level.nodes for level in self.levels])
+        return self._joined(c, xp.concatenate(parts)[xp.argsort(order)].T)
+
+    def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        c, z = x[:, self.hubs], x[:, self.rest].T
+        by_rest = (grad[:, self.rest] * self.scale).T
+        by_hub = grad[:, self.hubs] + self._along_hubs(c, z, by_rest)[0]
+        by_rest = by_rest.copy()
+        for level, moments in zip(self.levels, self._moments(c), strict=True):
+            pull_back_level(by_rest, level, moments)
+        return self._joined(by_hub, by_rest.T)
+
+    def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        c, z = x[:, self.hubs], x[:, self.rest].T
+        by_rest = grad[:, self.rest].T.copy()
+        levels = list(zip(self.levels, self._moments(c), strict=True))
+        for level, moments in levels:
+            by_rest[level.nodes] *= np.sqrt(moments.precision)
+        own = by_rest.copy()
+        for level, moments in levels:
+            _add_to_parents(by_rest, level, moments, own[level.nodes])
+        by_hub = grad[:, self.hubs] - self._along_hubs(c, z, by_rest)[0]
+        return self._joined(by_hub, by_rest.T / self.scale)
+
+    def log_det(self, x: Shared) -> Shared:
+        return self._log_det(self._moments(x[:, self.hubs]))
+
+    def log_det_grad(self, x: np.ndarray) -> np.ndarray:
+        c, z = x[:, self.hubs], x[:, self.rest].T
+        grad = np.zeros_like(x)
+        grad[:, self.hubs] = self._along_hubs(c, z, np.zeros_like(z))[1]
+        return grad
+
+    @property
+    def linear_part(self) -> np.ndarray:
+        """The scales: what the parameters are to the latent coordinates, roughly."""
+        sizes = np.ones(len(self.hubs) + len(self.rest))
+        sizes[self.rest] = self.scale
+        return np.diag(sizes)
+
+    @property
+    def hub_list(self) -> list[int]:
+        return [int(hub) for hub in self.hubs]
+
+    @property
+    def cliques(self) -> tuple[np.ndarray, ...]:
+        """Of each variable with its parents and the hubs, and of the hubs alone."""
+        size, found = len(self.rest), [self.hubs]
+        for level in self.levels:
+            for node, parents in zip(level.nodes, level.parents, strict=True):
+                near = self.rest[parents[parents < size]]
+                found.append(np.concatenate([[self.rest[node]], near, self.hubs]))
+        return tuple(found)
+
+    def _moments(self, c: Shared) -> list[Moments]:
+        return [moments(c, parameters) for parameters in self.parameters]
+
+    def _rest(self, all_moments: list[Moments], z: np.ndarray) -> np.ndarray:
+        """The standardised rest, one point a column."""
+        r = np.zeros((len(z) + 1, z.shape[1]), dtype=all_moments[0].mean.dtype)
+        levels = list(zip(self.levels, all_moments, strict=True))
+        for level, (precision, gain, mean) in reversed(levels):
+            shift = np.sum(gain * r[level.parents], axis=1)
+            r[level.nodes] = mean - shift + z[level.nodes] / np.sqrt(precision)
+        return r[:-1]
+
+    def _log_det(self, all_moments: list[Moments]) -> Shared:
+        xp = self.scale.__array_namespace__()
+        total = xp.sum(xp.log(self.scale))
+        for level in all_moments:
+            total = total - 0.5 * xp.sum(xp.log(level.precision), axis=0)
+        return total
+
+    def _along_hubs(
+        self, c: np.ndarray, z: np.ndarray, by_rest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives along the hubs, latent coordinates of the rest fixed.
+
+        Of the rest, multiplied with its gradient, and of the log determinant; one
+        point a row.
+        """
+        energy, volume = np.zeros((2, *c.shape))
+        for hub in range(c.shape[1]):
+            shifted = c.astype(complex)
+            shifted[:, hub] += 1j * STEP
+            all_moments = self._moments(shifted)
+            volume[:, hub] = np.imag(self._log_det(all_moments)) / STEP
+            slope = np.imag(self._rest(all_moments, z)) / STEP
+            energy[:, hub] = np.sum(slope * by_rest, axis=0)
+        return energy, volume
+
+    def _joined(self, hubs: Shared, rest: Shared) -> Shared:
+        xp = hubs.__array_namespace__()
+        order = xp.concatenate([self.hubs, self.rest])
+        return xp.concatenate([hubs, rest], axis=1)[:, xp.argsort(order)]
+
+
+def moments(c: Shared, parameters: NaturalParameters) -> Moments:
+    """The conditionals of a level at hubs, one point a row."""
+    xp = c.__array_namespace__()
+    phi = evaluate(parameters.terms, c)
+    precision = floored(xp, parameters.precision.T @ phi)
+    edges = xp.tensordot(parameters.edges, phi, axes=(0, 0))
+    linear = parameters.linear.T @ evaluate(parameters.linear_terms, c)
+    return Moments(precision, edges / precision[:, None], linear / precision)
+
+
+def standardised(padded: Shared, level: Level, moments: Moments) -> Shared:
+    """Latent coordinates of a level from the rest, padded with a row of zeros."""
+    xp = padded.__array_namespace__()
+    precision, gain, mean = moments
+    shift = xp.sum(gain * padded[level.parents], axis=1)
+    return xp.sqrt(precision) * (padded[level.nodes] + shift - mean)
+
+
+def pull_back_level(by_rest: np.ndarray, level: Level, moments: Moments) -> None:
+    """Gradients in the latent coordinates of a level, in place, one variable a row."""
+    own = by_rest[level.nodes]
+    _add_to_parents(by_rest, level, moments, -own)
+    by_rest[level.nodes] = own / np.sqrt(moments.precision)
+
+
+def _add_to_parents(
+    rows: np.ndarray, level: Level, moments: Moments, own: np.ndarray
+) -> None:
+    """Add gains times rows of the nodes to the rows of their parents, in place."""
+    if len(level.updated):
+        update = moments.gain[level.child, level.slot] * own[level.child]
+        rows[level.updated] += np.add.reduceat(update, level.starts, axis=0)
+
+
+def floored(xp: Shared, raw: Shared) -> Shared:
+    """Positive precisions; exponentially close to the raw ones above the floor."""
+    scaled = raw / FLOOR - 0.5
+    is_large = xp.real(scaled) > 30
+    soft = xp.log1p(xp.exp(xp.where(is_large, 0.0, scaled)))
+    return FLOOR * (0.5 + xp.where(is_large, scaled, soft))

@@ -1,0 +1,207 @@
+"""Maps along a graph: identities of the layers, and fits of hierarchical models."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+
+from vhmc.structure.elimination import eliminate
+from vhmc.transport.conditional import Conditional, NaturalParameters, floored
+from vhmc.transport.conditional_fit import Scores, fit_conditional
+from vhmc.transport.hub_functions import Atom, Link
+from vhmc.transport.hub_map import REACH, hub_map
+from vhmc.transport.map_fit import EvaluatedPoints
+from vhmc.transport.structured_fit import Graph, fit_structured, is_sane
+from vhmc.transport.transport_map import TransportMap
+
+DIM, HUBS = 12, np.array([2, 7])
+
+
+def random_layer(rng):
+    size = DIM - len(HUBS)
+    graph = np.eye(size, k=1) + np.eye(size, k=-1)
+    graph[0] = graph[:, 0] = 1
+    levels = eliminate(scipy.sparse.csr_matrix(graph))
+    scale = (
+        Atom(0, "exp", -2.0, 0.1, 1.0),
+        Atom(1, "logit", 2.0, 0.0, 3.0, -1.0, 3.0),
+    )
+    terms = ((), scale[:1], scale)
+    linear = (*terms, (Atom(1, "polynomial", 2, 0.3, 0.7),))
+    parameters = []
+    for level in levels:
+        shape = level.parents.shape
+        edges = 0.3 * rng.standard_normal((len(terms), *shape))
+        parameters.append(
+            NaturalParameters(
+                terms,
+                linear,
+                rng.uniform(0.5, 2.0, (len(terms), shape[0])),
+                edges * (level.parents < size),
+                rng.standard_normal((len(linear), shape[0])),
+            )
+        )
+    return Conditional(
+        HUBS,
+        np.setdiff1d(np.arange(DIM), HUBS),
+        rng.standard_normal(size),
+        rng.uniform(0.5, 2.0, size),
+        levels,
+        tuple(parameters),
+    )
+
+
+def random_map(rng):
+    knots = np.linspace(-REACH, REACH, 41)
+    quantiles = np.stack([np.sinh(0.4 * knots), knots + 0.1 * np.sin(knots)])
+    correlation = np.array([[1.0, 0.4], [0.4, 1.0]])
+    return TransportMap((random_layer(rng), hub_map(HUBS, DIM, quantiles, correlation)))
+
+
+def test_maps_invert():
+    rng = np.random.default_rng(0)
+    transport = random_map(rng)
+    x = 1.5 * rng.standard_normal((50, DIM))
+    np.testing.assert_allclose(transport.inverse(transport.forward(x)), x, atol=1e-7)
+
+
+def test_hubs_invert_beyond_the_splines():
+    rng = np.random.default_rng(1)
+    layer = random_map(rng).layers[1]
+    x = 4 * REACH * rng.uniform(-1, 1, (50, DIM))
+    np.testing.assert_allclose(layer.inverse(layer.forward(x)), x, atol=1e-6)
+
+
+def test_determinants_and_gradients_are_those_of_automatic_differentiation():
+    rng = np.random.default_rng(2)
+    transport = random_map(rng)
+    theta = transport.forward(0.8 * rng.standard_normal((4, DIM)))
+    traced = jax.tree.map(jnp.asarray, transport)
+
+    def latent(point):
+        return traced.inverse(point[None])[0]
+
+    def energy(point):
+        return jnp.sum(jnp.sin(point)) + point[0] * point[2]
+
+    def energy_in_x(point):
+        return energy(point) - traced.inverse_and_log_det(point[None])[1][0]
+
+    grads = np.asarray(jax.vmap(jax.grad(energy))(theta))
+    x, scores = transport.pull_back(theta, grads)
+    differences = rng.standard_normal((4, DIM))
+    pushed = transport.push_forward(x, differences)
+    log_det = transport.inverse_and_log_det(theta)[1]
+    for row in range(4):
+        jacobian = np.asarray(jax.jacfwd(latent)(jnp.asarray(theta[row])))
+        np.testing.assert_allclose(-np.linalg.slogdet(jacobian)[1], log_det[row])
+        by_theta = np.asarray(jax.grad(energy_in_x)(jnp.asarray(theta[row])))
+        np.testing.assert_allclose(
+            jacobian.T @ scores[row], by_theta, rtol=1e-6, atol=1e-8
+        )
+        np.testing.assert_allclose(
+            jacobian.T @ differences[row], pushed[row], rtol=1e-7, atol=1e-9
+        )
+
+
+def test_latent_coordinates_depend_on_their_clique_alone():
+    rng = np.random.default_rng(3)
+    layer = random_layer(rng)
+    theta = layer.forward(rng.standard_normal((1, DIM)))
+    traced = jax.tree.map(jnp.asarray, layer)
+    jacobian = jax.jacfwd(lambda p: traced.inverse(p[None])[0])(jnp.asarray(theta[0]))
+    allowed = np.zeros((DIM, DIM), dtype=bool)
+    allowed[HUBS, HUBS] = True
+    for clique in layer.cliques[1:]:
+        allowed[clique[0], clique] = True
+    assert np.abs(np.asarray(jacobian)[~allowed]).max() == 0
+
+
+def test_precisions_stay_positive_and_change_nothing_above_the_floor():
+    raw = np.array([-1e6, -1.0, 0.0, 2.0, 1e6])
+    held = floored(np, raw)
+    assert held.min() > 0
+    np.testing.assert_allclose(held[3:], raw[3:], rtol=1e-12)
+
+
+# Groups with known errors, as eight schools: Gaussian given the log scale.
+ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+OUTCOMES = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+
+
+def schools(centred):
+    def energy(theta):
+        mean, log_scale, groups = theta[0], theta[1], theta[2:]
+        scale = jnp.exp(log_scale)
+        effects = groups if centred else mean + scale * groups
+        prior = jnp.sum(((groups - mean) / scale) ** 2) / 2 + 8 * log_scale
+        prior = prior if centred else jnp.sum(groups**2) / 2
+        fit = jnp.sum(((OUTCOMES - effects) / ERRORS) ** 2) / 2
+        return fit + prior + mean**2 / 50 + scale**2 / 200 - log_scale
+
+    return energy
+
+
+def points_near(rng, energy, centred):
+    """Points as chains would leave them: groups and scale vary together."""
+    log_scale = rng.normal(1.5, 0.8, 250)
+    groups = rng.standard_normal((250, 8))
+    mean = rng.normal(5, 4, 250)
+    if centred:
+        groups = mean[:, None] + np.exp(log_scale)[:, None] * groups
+    theta = np.column_stack([mean, log_scale, groups])
+    value, grad = jax.vmap(jax.value_and_grad(energy))(jnp.asarray(theta))
+    return EvaluatedPoints(theta, np.asarray(value), np.asarray(grad))
+
+
+def star_graph():
+    edges = np.eye(10, dtype=bool)
+    edges[:2] = edges[:, :2] = True
+    return scipy.sparse.csr_matrix(edges)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_both_forms_of_a_hierarchical_model_become_standard_normal(centred):
+    """The layer undoes the difference between the two forms."""
+    rng = np.random.default_rng(4)
+    energy = schools(centred)
+    points = points_near(rng, energy, centred)
+    graph = Graph(star_graph(), {1: Link("exp")})
+    fitted = fit_structured(rng, points, graph, np.ones(250))
+    assert 1 in fitted.choice.hubs
+    assert is_sane(rng, fitted.transport, points, np.ones(250))
+    draws = fitted.transport.forward(rng.standard_normal((400, 10)))
+    value, grad = jax.vmap(jax.value_and_grad(energy))(jnp.asarray(draws))
+    x, scores = fitted.transport.pull_back(draws, np.asarray(grad))
+    assert np.median(np.mean((scores - x) ** 2, axis=1)) < 0.02
+    log_det = fitted.transport.inverse_and_log_det(draws)[1]
+    log_weights = 0.5 * np.sum(x**2, axis=1) + log_det - np.asarray(value)
+    low, high = np.quantile(log_weights, (0.16, 0.84))
+    assert (high - low) / 2 < 0.5
+
+
+def test_rows_of_a_gaussian_given_its_hub_are_exact():
+    rng = np.random.default_rng(5)
+    points = points_near(rng, schools(False), centred=False)
+    scores = Scores(points.theta, points.grad, np.ones(250))
+    layer, _ = fit_conditional(rng, scores, star_graph(), {1: Link("exp")}, (1,))
+    x = layer.inverse(points.theta)
+    pulled = layer.pull_back(x, points.grad) - layer.log_det_grad(x)
+    groups = np.arange(2, 10)
+    # They are eliminated first, so nothing but their own conditional is left.
+    assert np.abs(pulled - x)[:, groups].max() < 1e-4
+
+
+def test_a_map_without_hubs_is_the_sparse_gaussian():
+    rng = np.random.default_rng(6)
+    precision = 2.2 * np.eye(30) - np.eye(30, k=1) - np.eye(30, k=-1)
+    theta = rng.multivariate_normal(np.zeros(30), np.linalg.inv(precision), 120)
+    points = EvaluatedPoints(
+        theta, 0.5 * np.sum(theta @ precision * theta, axis=1), theta @ precision
+    )
+    graph = Graph(scipy.sparse.csr_matrix(precision != 0))
+    fitted = fit_structured(rng, points, graph, np.ones(120))
+    x, scores = fitted.transport.pull_back(points.theta, points.grad)
+    assert fitted.choice.hubs == ()
+    assert np.mean((scores - x) ** 2) < 1e-6
