@@ -29,7 +29,7 @@ DIMS = {
 
 def schools(kind):
     problem = posteriordb.eight_schools()
-    data = posteriordb._data("eight_schools")
+    data = posteriordb.data("eight_schools")
     y, sigma = data["y"], data["sigma"]
     if kind == "jax":
         return problem.make()
@@ -58,7 +58,7 @@ def schools(kind):
 
 
 def kidiq(kind):
-    data = posteriordb._data("kidiq")
+    data = posteriordb.data("kidiq")
     score, school, iq = data["kid_score"], data["mom_hs"], data["mom_iq"]
     design = np.stack([np.ones_like(iq), school, iq, school * iq], axis=1)
     if kind == "jax":

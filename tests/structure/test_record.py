@@ -1,11 +1,10 @@
-"""Blocks given hubs, sentences about them, what users may pass, and the picture."""
+"""Blocks given hubs, sentences about them, and what users may pass."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from vhmc.structure.given import given
-from vhmc.structure.picture import draw, order
 from vhmc.structure.record import Structure
 
 LABELS = ("mu", "tau", *(f"eta[{i}]" for i in range(6)))
@@ -44,7 +43,8 @@ def test_blocks_and_separators_divide_the_parameters(seed):
     for dim in (1, 2, 5, 30):
         pairs = np.argwhere(rng.uniform(size=(dim, dim)) < 1.5 / dim)
         structure = Structure(("x",) * dim, linked(dim, *pairs), "given", hubs=(0,))
-        assert sorted(order(structure).tolist()) == list(range(dim))
+        parts = [[*structure.hubs], [*structure.globals()], *structure.blocks()]
+        assert sorted(np.concatenate(parts).tolist()) == list(range(dim))
         graph = structure.graph.toarray()
         for block in structure.blocks():
             others = np.setdiff1d(np.concatenate(structure.blocks()), block)
@@ -136,24 +136,6 @@ def test_what_is_refused(spec, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("dim", [8, 150, 1500])
-def test_pictures(dim, tmp_path):
-    chain = [(i, i + 1) for i in range(1, dim - 1)] + [(0, i) for i in range(dim)]
-    labels = (
-        "the $\\sigma$ of a name that is long",
-        *(f"x[{i}]" for i in range(dim - 1)),
-    )
-    structure = Structure(labels, linked(dim, *chain), "given", hubs=(0,))
-    figure = draw(structure)
-    figure.savefig(tmp_path / "graph.png")
-    assert f"{dim:,} parameters" in figure.axes[0].get_xlabel()
-    assert (tmp_path / "graph.png").stat().st_size > 2000
-    other = figure.add_subplot()
-    assert draw(structure, other) is figure
-
-
-def test_without_a_graph_there_is_no_picture():
-    with pytest.raises(ValueError, match="no graph to draw"):
-        draw(given(False, LABELS))
+def test_blocks_need_a_graph():
     with pytest.raises(ValueError, match="not known"):
         given({"hubs": ["mu"]}, LABELS).blocks()

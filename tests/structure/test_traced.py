@@ -24,7 +24,9 @@ SPARSE = {
     "logistic-a9a": 115,
     "lotka-volterra": 62,
 }
-"""Edges of the calibration models, in both directions; the others are dense."""
+"""Edges of calibration models, in both directions."""
+
+DENSE = "change-point", "gaussian-process", "hidden-markov", "horseshoe"
 
 UNSEEN = {"dirichlet", "stochastic-volatility", "two-modes-2d"}
 """Where the interactions in the program cancel, or are too weak for the arithmetic."""
@@ -71,7 +73,7 @@ def test_parameters_without_an_edge_do_not_interact(name, seed):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*SPARSE, *DENSE])
 def test_counts_of_edges_of_the_calibration_models(name):
     target = MODELS[name]().make()
     found = found_edges(target.energy, target.dim)
@@ -90,7 +92,7 @@ def test_graphs_of_the_calibration_models_are_exact(name, seed):
     np.testing.assert_array_equal(found_edges(target.energy, target.dim), expected)
 
 
-@pytest.mark.parametrize("name", ["centred", "gathered", "segments", "scanned"])
+@pytest.mark.parametrize("name", ["centred", "segments"])
 def test_no_entry_of_the_hessian_is_missed(name, seed):
     hessian = jax.jit(jax.vmap(jax.hessian(PROGRAMS[name])))
     points = np.random.default_rng(seed).standard_normal((3, DIM))
@@ -187,7 +189,7 @@ def tall_regression(num_rows, dim):
     [
         # Four with all effects; mean with scale, and noise with slope.
         (mixed_model(996, 100_000), 996 * 9 + 4 + 2 * 2),
-        (scanned_walk(999), 999 + 2 * 998 + 2 * 999 + 1),
+        (scanned_walk(500), 500 + 2 * 499 + 2 * 500 + 1),
         (tall_regression(50_000, 40), 40**2),
     ],
     ids=["mixed", "walk", "tall"],

@@ -36,6 +36,7 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "neg": np.negative,
     "not": np.invert,
     "or": np.bitwise_or,
+    "select_n": lambda which, *cases: np.choose(which.astype(int), cases),
     "sqrt": np.sqrt,
     "square": np.square,
     "sub": np.subtract,
@@ -130,14 +131,21 @@ class Interpreter:
     def _folded(self, equation: Any, known: list[Any]) -> list[Value] | None:
         """Outputs that no parameter enters, if they may be needed to find places."""
         name = equation.primitive.name
+        if name.startswith(OPAQUE):
+            return None
         dtypes = [var.aval.dtype for var in equation.outvars]
         with np.errstate(all="ignore"):
             if name in FOLDED and not (name == "div" and dtypes[0].kind != "f"):
                 return [constant(np.asarray(FOLDED[name](*known), dtypes[0]))]
             if name == "convert_element_type":
                 return [constant(known[0].astype(dtypes[0]))]
+            if name == "iota":
+                places = np.indices(equation.params["shape"])
+                return [
+                    constant(places[equation.params["dimension"]].astype(dtypes[0]))
+                ]
         is_counted = all(dtype.kind in "biu" for dtype in dtypes)
-        if not is_counted or name.startswith(OPAQUE):
+        if not is_counted:
             return None
         try:
             results = equation.primitive.bind(*known, **equation.params)
