@@ -1,6 +1,7 @@
 """The graph of a traced program misses no edge, and has few too many."""
 
 import logging
+
 import jax
 import jax.numpy as jnp
 import numpy as np
