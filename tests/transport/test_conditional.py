@@ -7,12 +7,14 @@ import pytest
 import scipy.sparse
 
 from vhmc.structure.elimination import eliminate
-from vhmc.transport.conditional import Conditional, NaturalParameters, floored
-from vhmc.transport.conditional_fit import Scores, fit_conditional
-from vhmc.transport.hub_functions import Atom, Link
+from vhmc.structure.fill import fill
+from vhmc.transport.by_level import ByLevel, NaturalParameters, floored
+from vhmc.transport.conditional_fit import ConditionalFit, Scores
+from vhmc.transport.hub_functions import Atom, Link, evaluate
 from vhmc.transport.hub_map import REACH, hub_map
+from vhmc.transport.joint import Joint
 from vhmc.transport.map_fit import EvaluatedPoints
-from vhmc.transport.structured_fit import Graph, fit_structured, is_sane
+from vhmc.transport.structured_fit import Graph, fit_structured, is_sane, with_hub_map
 from vhmc.transport.transport_map import TransportMap
 
 DIM, HUBS = 12, np.array([2, 7])
@@ -42,7 +44,7 @@ def random_layer(rng):
                 rng.standard_normal((len(linear), shape[0])),
             )
         )
-    return Conditional(
+    return ByLevel(
         HUBS,
         np.setdiff1d(np.arange(DIM), HUBS),
         rng.standard_normal(size),
@@ -52,16 +54,35 @@ def random_layer(rng):
     )
 
 
-def random_map(rng):
+def random_joint(rng):
+    by_level = random_layer(rng)
+    levels, size = by_level.levels, len(by_level.rest)
+    filled = fill(levels, size)
+    terms, linear, *_ = by_level.parameters[0]
+    entries = 0.2 * rng.standard_normal((len(terms), filled.num_entries))
+    entries[:, :size] = rng.uniform(2.0, 4.0, (len(terms), size))
+    return Joint(
+        *(by_level.hubs, by_level.rest, by_level.center, by_level.scale, levels),
+        *(terms, linear, entries, rng.standard_normal((len(linear), size)), filled),
+    )
+
+
+LAYERS = {"by level": random_layer, "joint": random_joint}
+
+
+def random_map(rng, family="by level"):
     knots = np.linspace(-REACH, REACH, 41)
     quantiles = np.stack([np.sinh(0.4 * knots), knots + 0.1 * np.sin(knots)])
     correlation = np.array([[1.0, 0.4], [0.4, 1.0]])
-    return TransportMap((random_layer(rng), hub_map(HUBS, DIM, quantiles, correlation)))
+    return TransportMap(
+        (LAYERS[family](rng), hub_map(HUBS, DIM, quantiles, correlation))
+    )
 
 
-def test_maps_invert():
+@pytest.mark.parametrize("family", LAYERS)
+def test_maps_invert(family):
     rng = np.random.default_rng(0)
-    transport = random_map(rng)
+    transport = random_map(rng, family)
     x = 1.5 * rng.standard_normal((50, DIM))
     np.testing.assert_allclose(transport.inverse(transport.forward(x)), x, atol=1e-7)
 
@@ -73,9 +94,10 @@ def test_hubs_invert_beyond_the_splines():
     np.testing.assert_allclose(layer.inverse(layer.forward(x)), x, atol=1e-6)
 
 
-def test_determinants_and_gradients_are_those_of_automatic_differentiation():
+@pytest.mark.parametrize("family", LAYERS)
+def test_determinants_and_gradients_are_those_of_automatic_differentiation(family):
     rng = np.random.default_rng(2)
-    transport = random_map(rng)
+    transport = random_map(rng, family)
     theta = transport.forward(0.8 * rng.standard_normal((4, DIM)))
     traced = jax.tree.map(jnp.asarray, transport)
 
@@ -116,6 +138,30 @@ def test_latent_coordinates_depend_on_their_clique_alone():
     for clique in layer.cliques[1:]:
         allowed[clique[0], clique] = True
     assert np.abs(np.asarray(jacobian)[~allowed]).max() == 0
+
+
+def test_elimination_gives_the_gaussian_of_its_matrix():
+    rng = np.random.default_rng(9)
+    layer = random_joint(rng)
+    c = rng.standard_normal((1, len(HUBS)))
+    size = len(layer.rest)
+    values = (layer.entries.T @ evaluate(layer.terms, c))[:, 0]
+    matrix = np.diag(values[:size])
+    for level, entries in zip(layer.levels, layer.fill.levels, strict=True):
+        for node, parents, edges in zip(
+            level.nodes, level.parents, entries.edges, strict=True
+        ):
+            for parent, edge in zip(parents, edges, strict=True):
+                if parent < size:
+                    matrix[node, parent] = matrix[parent, node] = values[edge]
+    linear = (layer.linear.T @ evaluate(layer.linear_terms, c))[:, 0]
+    x = np.zeros((1, DIM))
+    x[:, HUBS] = c
+    mean = layer.forward(x)[0, layer.rest]
+    expected = layer.center + layer.scale * np.linalg.solve(matrix, linear)
+    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    volume = np.sum(np.log(layer.scale)) - 0.5 * np.linalg.slogdet(matrix)[1]
+    np.testing.assert_allclose(layer.log_det(x)[0], volume, rtol=1e-9)
 
 
 def test_precisions_stay_positive_and_change_nothing_above_the_floor():
@@ -185,12 +231,48 @@ def test_rows_of_a_gaussian_given_its_hub_are_exact():
     rng = np.random.default_rng(5)
     points = points_near(rng, schools(False), centred=False)
     scores = Scores(points.theta, points.grad, np.ones(250))
-    layer, _ = fit_conditional(rng, scores, star_graph(), {1: Link("exp")}, (1,))
-    x = layer.inverse(points.theta)
-    pulled = layer.pull_back(x, points.grad) - layer.log_det_grad(x)
-    groups = np.arange(2, 10)
-    # They are eliminated first, so nothing but their own conditional is left.
-    assert np.abs(pulled - x)[:, groups].max() < 1e-4
+    fit = ConditionalFit(rng, scores, star_graph(), {1: Link("exp")}, (1,), (1,))
+    choice = fit.exact()
+    # In the joint form the mean is exact, too: it is eliminated last.
+    for layer, exact in (
+        (fit.by_level(choice), np.arange(2, 10)),
+        (fit.joint(choice), np.r_[0, 2:10]),
+    ):
+        x = layer.inverse(points.theta)
+        pulled = layer.pull_back(x, points.grad) - layer.log_det_grad(x)
+        assert np.abs(pulled - x)[:, exact].max() < 1e-6
+
+
+def test_only_a_gaussian_given_its_scales_has_a_known_form():
+    rng = np.random.default_rng(7)
+    energy = schools(True)
+
+    def curved(theta):
+        return energy(theta) + 0.01 * jnp.sum(theta[2:] ** 4)
+
+    for model, is_gaussian in ((energy, True), (curved, False)):
+        theta = rng.uniform(-2, 2, (40, 10))
+        grad = np.asarray(jax.vmap(jax.grad(model))(jnp.asarray(theta)))
+        scores = Scores(theta, grad, np.ones(40))
+        fit = ConditionalFit(rng, scores, star_graph(), {1: Link("exp")}, (1,), (1,))
+        assert (fit.exact() is not None) == is_gaussian
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_closed_form_is_the_posterior_far_from_its_points(centred):
+    """Points in a box around zero; the posterior is not there."""
+    rng = np.random.default_rng(8)
+    energy = schools(centred)
+    theta = rng.uniform(-2, 2, (64, 10))
+    value, grad = jax.vmap(jax.value_and_grad(energy))(jnp.asarray(theta))
+    scores = Scores(theta, np.asarray(grad), np.ones(64))
+    fit = ConditionalFit(rng, scores, star_graph(), {1: Link("exp")}, (1,), (1,))
+    layer = fit.joint(fit.exact())
+    transport = with_hub_map(rng, layer, scores, np.asarray(value))
+    draws = transport.forward(rng.standard_normal((200, 10)))
+    x, log_det = transport.inverse_and_log_det(draws)
+    energies = np.asarray(jax.vmap(energy)(jnp.asarray(draws)))
+    assert np.std(0.5 * np.sum(x**2, axis=1) + log_det - energies) < 0.1
 
 
 def test_a_map_without_hubs_is_the_sparse_gaussian():

@@ -148,12 +148,10 @@ def check(
     smoothed, pareto_k = pareto_smooth(raw[known] + np.log(probability[known]))
     log_weights[known] = smoothed
     errors = surrogate.score_errors(draws[known], grad[known])
-    x = surrogate.transport.inverse(draws[known])
-    by_parameter = surrogate.transport.push_forward(x, errors)
     part = probability[known] / probability[known].sum()
-    centre = part @ draws[known]
-    scale = np.sqrt(part @ (draws[known] - centre) ** 2)
-    stein_mean_errors, stein_sd_errors = stein_errors(draws[known], by_parameter, part)
+    at, by_parameter = _by_parameter(surrogate, draws[known], errors)
+    scale = np.sqrt(part @ (at - part @ at) ** 2)
+    stein_mean_errors, stein_sd_errors = stein_errors(at, by_parameter, part)
     weighted_mean_errors, weighted_sd_errors = _weighted_errors(
         standardised(values(draws)), probability, softmax(log_weights)
     )
@@ -178,6 +176,22 @@ def check(
         weighted_sd_errors=weighted_sd_errors,
         parameter_errors=np.sqrt(part @ by_parameter**2) * scale,
     )
+
+
+def _by_parameter(
+    surrogate: Surrogate, draws: np.ndarray, errors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates with one for each parameter, and the score errors in them.
+
+    The latent ones of a map along a graph are that, and have the same width everywhere;
+    in a funnel's own coordinates errors at the neck would drown all others.
+
+    errors: latent.
+    """
+    x = surrogate.transport.inverse(draws)
+    if surrogate.transport.cliques is not None:
+        return x, errors
+    return draws, surrogate.transport.push_forward(x, errors)
 
 
 def stein_errors(

@@ -62,7 +62,13 @@ def fitting_graph(structure: Structure, space: Space) -> Graph | None:
     """What the fit of a map needs to know of a structure; None if it is off."""
     if structure.graph is None:
         return None
-    return Graph(structure.graph, links_of(space), structure.hubs or None)
+    ends = np.cumsum(space.unconstrained_sizes)
+    scalars = tuple(
+        int(end) - 1
+        for end, shape in zip(ends, space.shapes.values(), strict=True)
+        if shape == ()
+    )
+    return Graph(structure.graph, links_of(space), structure.hubs or None, scalars)
 
 
 def labels_of(space: Space) -> tuple[str, ...]:

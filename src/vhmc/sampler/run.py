@@ -12,6 +12,7 @@ from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import assess
 from vhmc.sampler.check import Check, check, choose
+from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes, locate
@@ -153,6 +154,10 @@ class Run:
         if old is not None:
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
+        if transport is None and self._graph is not None:
+            transport = closed_form(
+                rng, evaluator, origin, self._graph, plan.search, plan.chains
+            )
         if transport is None:
 
             def hessian(theta: np.ndarray) -> np.ndarray:
@@ -170,8 +175,9 @@ class Run:
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
             transport = TransportMap((layer,))
             if self._graph is not None:
+                allowance = allowance * 2 // 3 + plan.training // 3
                 transport = warm_up_along(
-                    rng, evaluator, transport, self._graph, allowance * 2 // 3, chains
+                    rng, evaluator, transport, self._graph, allowance, chains
                 )
         self._start_training(transport, modes)
 

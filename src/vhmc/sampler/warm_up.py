@@ -7,9 +7,15 @@ from vhmc.sampler.locate import Located
 from vhmc.surrogate.trainer import near_mass
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine
+from vhmc.transport.hub_search import Choice
 from vhmc.transport.influence import influence
-from vhmc.transport.map_fit import typicality
-from vhmc.transport.structured_fit import Graph, fit_structured, is_sane
+from vhmc.transport.map_fit import EvaluatedPoints, typicality
+from vhmc.transport.structured_fit import (
+    Graph,
+    Structured,
+    best_structured,
+    first_weights,
+)
 from vhmc.transport.transport_map import TransportMap
 
 CONVERGED = 0.02
@@ -24,6 +30,8 @@ COVERED = 1.0
 """Log weight, above the median, that a point beyond the hubs may have."""
 NARROW = 0.5
 """Spread of log weights, in nats, at which a map has converged."""
+NUM_DRAWS = 100
+"""Draws of a map that must be finite before it is used."""
 MAX_SPREAD = 2.0
 """Half the range of log weights, over the root of the dimension, that is still good."""
 
@@ -89,41 +97,81 @@ def warm_up_along(
         has converged already.
     allowance: evaluations.
     """
-
-    def log_weights(one: TransportMap, theta: np.ndarray) -> np.ndarray:
+    current, best = transport, -np.inf
+    choice: Choice | None = None
+    num_own = batch_size - batch_size // 4
+    left, is_first = allowance, True
+    while left >= batch_size:
+        trial: Structured | None = None
+        if not is_first:
+            trial = _refitted(rng, evaluator, current, graph, choice)
+        drawn_from = current if trial is None else trial.transport
+        theta = drawn_from.forward(rng.standard_normal((num_own, transport.dim)))
+        if trial is not None:
+            beyond = trial.frontier(rng)
+            some = rng.permutation(len(beyond))[: batch_size - num_own]
+            theta = np.concatenate([theta, beyond[some]])
         energy = evaluator.evaluate(theta, "warm-up").energy
-        x, log_det = one.inverse_and_log_det(theta)
-        weights = 0.5 * np.sum(x**2, axis=1) + log_det - energy
-        return np.nan_to_num(weights, nan=-np.inf)
-
-    left = allowance - batch_size
-    white = rng.standard_normal((batch_size, transport.dim))
-    own = log_weights(transport, transport.forward(white))
-    if _spread(own) < NARROW:
-        return transport
-    best = float(np.median(own))
-    while left >= 2 * batch_size:
-        points = near_mass(evaluator.log)
-        weights = typicality(transport, points)
-        trial = fit_structured(rng, points, graph, weights)
-        if not is_sane(rng, trial.transport, points, weights):
-            white = rng.standard_normal((batch_size, transport.dim))
-            log_weights(transport, transport.forward(white))  # more points to fit
-            left -= batch_size
-            continue
-        white = rng.standard_normal((batch_size, transport.dim))
-        beyond = trial.frontier(rng)[:batch_size]
-        theta = np.concatenate([trial.transport.forward(white), beyond])
-        found = log_weights(trial.transport, theta)
         left -= len(theta)
-        own, others = np.split(found, [batch_size])
+        log_weights = _log_weights(drawn_from, theta, energy)
+        own, others = np.split(log_weights, [num_own])
         bound = float(np.median(own))
-        if bound > best - WORSE:
-            best, transport = max(bound, best), trial.transport
-            is_covered = np.all(others < bound + COVERED)
-            if _spread(own) < NARROW and is_covered:
+        if is_first:
+            best, is_first = bound, False
+            if _spread(own) < NARROW:
+                return transport
+        elif trial is not None and bound > best - WORSE:
+            best, current, choice = max(bound, best), trial.transport, trial.choice
+            if _spread(own) < NARROW and np.all(others < bound + COVERED):
                 break
-    return transport
+    return current
+
+
+def _refitted(
+    rng: np.random.Generator,
+    evaluator: Evaluator,
+    current: TransportMap,
+    graph: Graph,
+    choice: Choice | None,
+) -> Structured | None:
+    """The better of two maps for all points; None if its draws are not finite.
+
+    choice: of hubs and functions of the last map, which is tried again.
+    """
+    log = evaluator.log
+    if current.cliques is None:
+        # Gradients tell conditionals wherever they are: the search's points count.
+        known = log.is_finite
+        points = EvaluatedPoints(log.theta[known], log.energy[known], log.grad[known])
+        weights = first_weights(points)
+    else:
+        points = near_mass(log)
+        weights = typicality(current, points)
+    trial = best_structured(rng, points, graph, weights, choice)
+    with np.errstate(all="ignore"):
+        draws = trial.transport.forward(rng.standard_normal((NUM_DRAWS, current.dim)))
+        beyond = trial.frontier(rng)
+    is_finite = np.isfinite(draws).all() and np.isfinite(beyond).all()
+    return trial if is_finite else None
+
+
+def spread_of_log_weights(
+    transport: TransportMap, draws: np.ndarray, energy: np.ndarray
+) -> float:
+    """Half the range of the middle two thirds, in nats.
+
+    draws: of the map.
+    energy: true energies there.
+    """
+    return _spread(_log_weights(transport, draws, energy))
+
+
+def _log_weights(
+    transport: TransportMap, theta: np.ndarray, energy: np.ndarray
+) -> np.ndarray:
+    x, log_det = transport.inverse_and_log_det(theta)
+    weights = 0.5 * np.sum(x**2, axis=1) + log_det - energy
+    return np.nan_to_num(weights, nan=-np.inf)
 
 
 def _spread(log_weights: np.ndarray) -> float:

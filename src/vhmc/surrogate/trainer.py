@@ -15,16 +15,22 @@ from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import AWAY, TrainingSet, training_set
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine, widen, widen_along
-from vhmc.transport.conditional_fit import Choice
+from vhmc.transport.hub_search import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import (
     STRAIGHT,
     EvaluatedPoints,
     fit_map,
+    typical_error,
     typicality,
     weighted_error,
 )
-from vhmc.transport.structured_fit import Graph, fit_structured, is_sane
+from vhmc.transport.structured_fit import (
+    Graph,
+    best_structured,
+    fit_structured,
+    is_sane,
+)
 from vhmc.transport.transport_map import TransportMap
 
 GUARD_CURVATURE = 3.0
@@ -146,38 +152,38 @@ class Trainer:
         assert self._graph is not None
         points = near_mass(log)
         weights = typicality(transport, points)
+        if len(weights) < FEWEST_FOR_GRAPH:
+            return transport
+        if typical_error(transport, points, weights) < STRAIGHT / 4:
+            return transport
+        if transport.cliques is None and not self._gains_by_graph(points, transport):
+            return transport
+        trial = best_structured(self._rng, points, self._graph, weights, self._choice)
+        if not is_sane(self._rng, trial.transport, points, weights):
+            return transport
+        common = np.minimum(weights, typicality(trial.transport, points)) + 1e-6
+        errors = [
+            typical_error(one, points, common) for one in (trial.transport, transport)
+        ]
+        if errors[0] > errors[1]:
+            return transport
+        self._choice = trial.choice
+        return trial.transport
+
+    def _gains_by_graph(self, points: EvaluatedPoints, transport: TransportMap) -> bool:
+        """Whether a map along the graph is better at points held out."""
+        assert self._graph is not None
+        weights = typicality(transport, points)
         is_out = self._rng.uniform(size=len(weights)) < HELD_OUT
         if is_out.sum() < 4 or (~is_out).sum() < FEWEST_FOR_GRAPH:
-            return transport
+            return False
         kept, out = points.where(~is_out), points.where(is_out)
-
-        def error(one: TransportMap) -> float:
-            return weighted_error(one, out, weights[is_out])
-
-        if error(transport) < STRAIGHT:
-            return transport
-        choices = [None] if self._choice is None else [None, self._choice]
-        trials = [
-            fit_structured(self._rng, kept, self._graph, weights[~is_out], choice)
-            for choice in choices
-        ]
-        trials = [
-            trial
-            for trial in trials
-            if is_sane(self._rng, trial.transport, kept, weights[~is_out])
-        ]
-        if not trials:
-            return transport
-        best = min(trials, key=lambda trial: error(trial.transport))
-        is_first = transport.cliques is None
-        if error(best.transport) > (BETTER if is_first else 1.0) * error(transport):
-            return transport
-        self._choice = best.choice
-        whole = fit_structured(
-            self._rng, points, self._graph, weights, best.choice
-        ).transport
-        is_whole_sane = is_sane(self._rng, whole, points, weights)
-        return whole if is_whole_sane else best.transport
+        trial = fit_structured(self._rng, kept, self._graph, weights[~is_out])
+        old, new = (
+            typical_error(one, out, weights[is_out])
+            for one in (transport, trial.transport)
+        )
+        return new < BETTER * old
 
     def drift(self, thetas: np.ndarray, grads: np.ndarray) -> float:
         """Divergence by dimension of the chains' states from the map's Gaussian.

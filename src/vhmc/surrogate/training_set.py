@@ -8,6 +8,8 @@ from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.transport.influence import capped_weights, influence
 from vhmc.transport.transport_map import TransportMap
 
+REACH = 2.5
+"""Latent distance beyond that of most draws at which points count less."""
 AWAY = "search", "screening"
 """Phases whose points may be far from the posterior's mass."""
 
@@ -73,6 +75,12 @@ def training_set(
     far = (1 + np.maximum(excess - 5 * dim - 20, 0) / dim) ** -2
     weight = cap * far * np.where(is_away, away, 1.0)
     is_typical = ~is_away & (excess < 5 * dim + 20)
+    if transport.cliques is not None:
+        # A map along a graph does not reach where draws of worse maps have been, and
+        # what is there says nothing of the residual that it needs.
+        beyond = np.linalg.norm(x, axis=1) - np.sqrt(dim) - REACH
+        weight = weight * np.exp(-(np.maximum(beyond, 0.0) ** 2))
+        is_typical &= beyond < 0
     level[is_lost] = 0.0
     return TrainingSet(
         x,

@@ -3,41 +3,23 @@ r"""The conditional layer: all variables but a few hubs are Gaussian given the h
 Variables are eliminated one after the other along the model's graph. With $c$ the hubs
 and $r_a$ the neighbours of $r_k$ that are left, $r_k$ has the conditional energy
 
-$$\tfrac12 d_k(c) r_k^2 + r_k \Bigl(\sum_a e_{ka}(c) r_a - h_k(c)\Bigr),$$
+$$\tfrac12 d_k(c) r_k^2 + r_k \Bigl(\sum_a e_{ka}(c) r_a - h_k(c)\Bigr).$$
 
-whose natural parameters $d, e, h$ are linear combinations of functions of the hubs.
-The layer is $r_k = (h_k - \sum_a e_{ka} r_a) / d_k + x_k / \sqrt{d_k}$; hubs stay.
+The layer is $r_k = (h_k - \sum_a e_{ka} r_a) / d_k + x_k / \sqrt{d_k}$; hubs stay. Two
+families say how $d, e, h$ depend on the hubs: `by_level` and `joint`.
 """
 
+import abc
 from typing import NamedTuple
 
 import numpy as np
 
 from vhmc._types import Shared
 from vhmc.structure.elimination import Level
-from vhmc.transport.hub_functions import Term, evaluate
 from vhmc.transport.layer import AbstractLayer
 
-FLOOR = 0.05
-"""Precisions are held above half of this, smoothly, in standardised coordinates."""
 STEP = 1e-30
 """Imaginary step of derivatives, which have no cancellation and so no error."""
-
-
-class NaturalParameters(NamedTuple):
-    """Of the variables of one level, by function of the hubs.
-
-    terms, linear_terms: functions for $d$ and $e$, and for $h$.
-    precision: $d$, of shape (terms, q).
-    edges: $e$, of shape (terms, q, p).
-    linear: $h$, of shape (linear terms, q).
-    """
-
-    terms: tuple[Term, ...]
-    linear_terms: tuple[Term, ...]
-    precision: Shared
-    edges: Shared
-    linear: Shared
 
 
 class Moments(NamedTuple):
@@ -53,13 +35,12 @@ class Moments(NamedTuple):
     mean: Shared
 
 
-class Conditional(AbstractLayer):
+class AbstractConditional(AbstractLayer):
     r"""A layer that leaves hubs alone and standardises all else given the hubs.
 
     hubs, rest: coordinates of each.
     center, scale: of the rest, in whose standardised coordinates the rest is done.
     levels: of the elimination of the rest.
-    parameters: of the conditionals of each level.
     """
 
     hubs: Shared
@@ -67,7 +48,10 @@ class Conditional(AbstractLayer):
     center: Shared
     scale: Shared
     levels: tuple[Level, ...]
-    parameters: tuple[NaturalParameters, ...]
+
+    @abc.abstractmethod
+    def _moments(self, c: Shared) -> list[Moments]:
+        """Conditionals of all levels at hubs, one point a row."""
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         c, z = x[:, self.hubs], x[:, self.rest].T
@@ -137,9 +121,6 @@ class Conditional(AbstractLayer):
                 found.append(np.concatenate([[self.rest[node]], near, self.hubs]))
         return tuple(found)
 
-    def _moments(self, c: Shared) -> list[Moments]:
-        return [moments(c, parameters) for parameters in self.parameters]
-
     def _rest(self, all_moments: list[Moments], z: np.ndarray) -> np.ndarray:
         """The standardised rest, one point a column."""
         r = np.zeros((len(z) + 1, z.shape[1]), dtype=all_moments[0].mean.dtype)
@@ -180,16 +161,6 @@ class Conditional(AbstractLayer):
         return xp.concatenate([hubs, rest], axis=1)[:, xp.argsort(order)]
 
 
-def moments(c: Shared, parameters: NaturalParameters) -> Moments:
-    """The conditionals of a level at hubs, one point a row."""
-    xp = c.__array_namespace__()
-    phi = evaluate(parameters.terms, c)
-    precision = floored(xp, parameters.precision.T @ phi)
-    edges = xp.tensordot(parameters.edges, phi, axes=(0, 0))
-    linear = parameters.linear.T @ evaluate(parameters.linear_terms, c)
-    return Moments(precision, edges / precision[:, None], linear / precision)
-
-
 def standardised(padded: Shared, level: Level, moments: Moments) -> Shared:
     """Latent coordinates of a level from the rest, padded with a row of zeros."""
     xp = padded.__array_namespace__()
@@ -212,11 +183,3 @@ def _add_to_parents(
     if len(level.updated):
         update = moments.gain[level.child, level.slot] * own[level.child]
         rows[level.updated] += np.add.reduceat(update, level.starts, axis=0)
-
-
-def floored(xp: Shared, raw: Shared) -> Shared:
-    """Positive precisions; exponentially close to the raw ones above the floor."""
-    scaled = raw / FLOOR - 0.5
-    is_large = xp.real(scaled) > 30
-    soft = xp.log1p(xp.exp(xp.where(is_large, 0.0, scaled)))
-    return FLOOR * (0.5 + xp.where(is_large, scaled, soft))

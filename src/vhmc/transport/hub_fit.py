@@ -5,17 +5,15 @@ the conditional layer has left. Energies and hub gradients determine it by least
 squares. The marginal density of one to four hubs is then known on a grid.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-import scipy.linalg
 from scipy.interpolate import PchipInterpolator
 from scipy.special import expit, logsumexp, ndtri_exp
 
-from vhmc.transport.conditional import Conditional
+from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import Scores, location
 from vhmc.transport.hub_map import NUM_KNOTS, REACH, HubMap, hub_map
 from vhmc.transport.influence import MAX_ERROR
+from vhmc.transport.marginal import AbstractMarginal
 
 GRID_SIZES = {1: 400, 2: 56, 3: 26, 4: 14}
 """Points of the grid along each hub, by the number of hubs."""
@@ -44,26 +42,26 @@ SLACK = 1.05
 """The largest ridge within this factor of the least held-out error is taken."""
 
 
-class HubEnergy:
+class HubEnergy(AbstractMarginal):
     r"""The marginal energy of hubs, $\frac12 |y|^2$ plus a network of softplus nodes.
 
     $y$ are standardised hubs. Nodes grow at most linearly, so the density can be
     normalised for any weights.
 
-    conditional: layer of the rest.
+    hubs: their coordinates.
     scores: points with their gradients and weights.
-    energy: at the points.
+    level, slopes: marginal energies at the points and their gradients, with noise.
     low, high: how far beyond the evaluated hubs it may be used.
     """
 
     def __init__(
         self,
         rng: np.random.Generator,
-        conditional: Conditional,
+        hubs: np.ndarray,
         scores: Scores,
-        energy: np.ndarray,
+        level: np.ndarray,
+        slopes: np.ndarray,
     ):
-        level, slopes = _marginal_data(conditional, scores, energy)
         is_usable = scores.weight > USABLE * scores.weight.max()
         is_usable &= np.isfinite(level + slopes.sum(axis=1))
         scores, level, slopes = (
@@ -71,7 +69,6 @@ class HubEnergy:
             level[is_usable],
             slopes[is_usable],
         )
-        hubs = conditional.hubs
         c = scores.theta[:, hubs]
         center, scale = location(scores)
         self.center, self.scale = center[hubs], WIDER * scale[hubs]
@@ -120,8 +117,11 @@ class HubEnergy:
                     for trust, rest, s in zip(trusts, rests, noise, strict=True)
                 )
                 trials.append((error, ridge))
-            least = min(error for error, _ in trials)
-            ridge = max(ridge for error, ridge in trials if error <= SLACK * least)
+            least = min((error for error, _ in trials if error == error), default=0.0)
+            ridge = max(
+                (ridge for error, ridge in trials if error <= SLACK * least),
+                default=RIDGES[-1],
+            )
             weights, constant = _normal(blocks, rights, trusts).solve(ridge)
             rests = _rests(blocks, rights, weights, constant)
             noise = np.array([_spread(rest, weight) for rest in rests])
@@ -132,8 +132,8 @@ class HubEnergy:
         return weights
 
 
-def _marginal_data(
-    layer: Conditional, scores: Scores, energy: np.ndarray
+def marginal_data(
+    layer: AbstractConditional, scores: Scores, energy: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Energies and gradients along the hubs, with the rest standardised."""
     x = layer.inverse(scores.theta)
@@ -168,20 +168,24 @@ def _spread(rows: np.ndarray, weight: np.ndarray) -> float:
     return 0.5 * float(high - low) + 1e-4
 
 
-class _Normal(NamedTuple):
-    """Normal equations, with the means that the energies were centred by."""
+class _Normal:
+    """Normal equations, decomposed once for all ridges.
 
-    matrix: np.ndarray
-    right: np.ndarray
-    mean: np.ndarray
-    constant: float
+    mean, constant: what the outputs and the energies were centred by.
+    """
+
+    def __init__(
+        self, matrix: np.ndarray, right: np.ndarray, mean: np.ndarray, constant: float
+    ):
+        self._values, self._vectors = np.linalg.eigh(matrix)
+        self._along = self._vectors.T @ right
+        self._mean, self._constant = mean, constant
 
     def solve(self, ridge: float) -> tuple[np.ndarray, float]:
         """Weights, and the constant of the energies."""
-        matrix = self.matrix.copy()
-        matrix[np.diag_indices(len(matrix))] += ridge * np.trace(matrix) / len(matrix)
-        weights = scipy.linalg.solve(matrix, self.right, assume_a="pos")
-        return weights, float(self.constant - self.mean @ weights)
+        values = np.maximum(self._values, 0.0) + ridge * self._values.mean()
+        weights = self._vectors @ (self._along / values)
+        return weights, float(self._constant - self._mean @ weights)
 
 
 def _normal(
@@ -207,7 +211,7 @@ def _rests(
     return [rests[0] - constant, *rests[1:]]
 
 
-def fit_hub_map(energy: HubEnergy, hubs: np.ndarray, dim: int) -> HubMap:
+def fit_hub_map(energy: AbstractMarginal, hubs: np.ndarray, dim: int) -> HubMap:
     """The layer under which the marginals of the hubs, and their ranks, are normal."""
     axes, density = _on_grid(energy)
     cumulative = [
@@ -223,7 +227,7 @@ def fit_hub_map(energy: HubEnergy, hubs: np.ndarray, dim: int) -> HubMap:
     return hub_map(hubs, dim, np.array(quantiles), correlation)
 
 
-def _on_grid(energy: HubEnergy) -> tuple[list[np.ndarray], np.ndarray]:
+def _on_grid(energy: AbstractMarginal) -> tuple[list[np.ndarray], np.ndarray]:
     """Axes of a grid that holds the mass, and the log density on it.
 
     A density that is far narrower than the evaluated hubs comes from a bad fit: it is
@@ -234,13 +238,13 @@ def _on_grid(energy: HubEnergy) -> tuple[list[np.ndarray], np.ndarray]:
         widths = np.array(
             [_width(axis, _marginal(density, j)) for j, axis in enumerate(axes)]
         )
-        if np.all(widths > LEAST_WIDTH * energy.scale):
+        if np.all(widths >= LEAST_WIDTH * energy.scale):
             break
     return axes, density
 
 
 def _zoomed(
-    energy: HubEnergy, temperature: float
+    energy: AbstractMarginal, temperature: float
 ) -> tuple[list[np.ndarray], np.ndarray]:
     low, high = energy.low, energy.high
     size = GRID_SIZES[len(low)]

@@ -28,12 +28,13 @@ class Link(NamedTuple):
 
 
 class Atom(eqx.Module):
-    r"""A function of a hub: $(y / s)^p$, $e^{p y / s}$ or $(v / s)^p$.
+    r"""A function of a hub: $(y / s)^p$, $e^{p y / s}$, functions of that, $(v / s)^p$.
 
     Here $y = c - \bar c$, and $v$ is the value of a bounded parameter.
 
     hub: its position among the hubs.
-    kind: `polynomial`, `exp` or `logit`.
+    kind: `polynomial`, `exp`, `saturating` (the logistic function of the exponent),
+        `softplus` (its integral) or `logit`.
     power: $p$.
     center, scale: $\bar c$ and $s$.
     low, high: bounds of a `logit`.
@@ -55,6 +56,11 @@ class Atom(eqx.Module):
             return ((own - self.center) / self.scale) ** self.power
         if self.kind == "exp":
             return _exp(xp, self.power * (own - self.center) / self.scale)
+        if self.kind == "saturating":
+            return 1 / (1 + _exp(xp, -self.power * (own - self.center) / self.scale))
+        if self.kind == "softplus":
+            exponential = _exp(xp, self.power * (own - self.center) / self.scale)
+            return xp.log(1 + exponential)
         value = self.low + (self.high - self.low) / (1 + _exp(xp, -own))
         return (value / self.scale) ** self.power
 

@@ -29,6 +29,9 @@ NUM_REFITS = 4
 """Of the affine layer: each depends less on the layer that it began with."""
 LOST = 1e3
 """Score error of a point that a map cannot represent."""
+MAX_SQUARE = 1e6
+WORST = 8.0
+"""Times the mean error that the worst coordinate may have."""
 USABLE = 0.05
 """Weight below which a point is left out of the fit of a curved layer."""
 
@@ -105,6 +108,22 @@ def weighted_error(
         x, grad = (np.where(is_known[:, None], rows, 0.0) for rows in (x, grad))
     errors = np.where(is_known, robust_score_errors(x, grad), LOST)
     return float(weights @ errors / weights.sum())
+
+
+def typical_error(
+    transport: TransportMap, points: EvaluatedPoints, weights: np.ndarray
+) -> float:
+    """Weighted mean of the squared score errors by dimension, each at most one.
+
+    Unlike `weighted_error` it says how good a map is where it is good: a few points
+    far out do not decide. That of the worst coordinate counts as well.
+    """
+    with np.errstate(all="ignore"):
+        x, grad = transport.pull_back(points.theta, points.grad)
+        square = np.minimum(np.nan_to_num((grad - x) ** 2, nan=np.inf), MAX_SQUARE)
+    mean = np.minimum(np.mean(square, axis=1), 1.0)
+    worst = float(np.max(weights @ np.minimum(square, 1.0))) / WORST
+    return max(float(weights @ mean), worst) / float(weights.sum())
 
 
 def _refitted(transport: TransportMap, points: EvaluatedPoints) -> TransportMap:

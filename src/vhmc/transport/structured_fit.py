@@ -6,10 +6,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from vhmc.transport.conditional_fit import Choice, Scores, fit_conditional
-from vhmc.transport.hub_fit import HubEnergy, fit_hub_map
+from vhmc.transport.conditional import AbstractConditional
+from vhmc.transport.conditional_fit import ConditionalFit, Scores
+from vhmc.transport.explicit_energy import explicit_energy
+from vhmc.transport.hub_fit import HubEnergy, fit_hub_map, marginal_data
 from vhmc.transport.hub_functions import Link
-from vhmc.transport.map_fit import EvaluatedPoints, typicality
+from vhmc.transport.hub_search import Choice
+from vhmc.transport.joint import Joint
+from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
+from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
 
 NUM_PASSES = 2
@@ -18,6 +23,14 @@ FRONTIER = 0.4, 1.2
 """Distances beyond the evaluated hubs that are looked at, in their ranges."""
 MAX_WIDTH = 4.0
 """Range of hubs that counts for these distances, at most."""
+MAX_CANDIDATES = 12
+"""Parameters that may be hubs."""
+HUB_DEGREE = 0.5
+"""Least degree of a hub that is no scale, over the largest one."""
+SCALE_DEGREE = 0.05
+"""Least degree of a scale, over the number of parameters."""
+NUM_FUNCTIONS = 3
+"""Functions of the scales in such a model, about."""
 NUM_DRAWS = 200
 MAX_REACH = 3.0
 """How far from the points draws of a map may be, in ranges of the points."""
@@ -29,11 +42,39 @@ class Graph(NamedTuple):
     edges: symmetric and sparse; the diagonal is set.
     links: of parameters that are not real numbers, by index.
     hubs: the only parameters that may be hubs; any of high degree if none are given.
+    scalars: parameters that are no entry of an array: hubs are mostly among them.
     """
 
     edges: scipy.sparse.csr_matrix
     links: Mapping[int, Link] = {}
     hubs: tuple[int, ...] | None = None
+    scalars: tuple[int, ...] = ()
+
+    @property
+    def scales(self) -> tuple[int, ...]:
+        """Scalars that are not real numbers and have many neighbours, most first."""
+        if self.hubs is not None:
+            return self.hubs
+        degree = np.diff(self.edges.indptr)
+        least = max(SCALE_DEGREE * len(degree), 4)
+        found = [i for i in self.scalars if i in self.links and degree[i] >= least]
+        return tuple(sorted(found, key=lambda i: -degree[i]))
+
+    @property
+    def num_unknowns(self) -> int:
+        """Of a typical variable in a model that is Gaussian given its scales."""
+        near = np.median(np.diff(self.edges.indptr)) - len(self.scales)
+        return int((NUM_FUNCTIONS + 1) * max(near, 1))
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """Parameters that may be hubs: scales, then others of high degree."""
+        if self.hubs is not None:
+            return self.hubs
+        degree = np.diff(self.edges.indptr)
+        order = np.argsort(-degree, kind="stable")
+        high = [int(i) for i in order if degree[i] >= HUB_DEGREE * degree.max()]
+        return tuple(dict.fromkeys([*self.scales, *high]))[:MAX_CANDIDATES]
 
 
 class Structured(NamedTuple):
@@ -83,15 +124,56 @@ def fit_structured(
     """
     for _ in range(NUM_PASSES if choice is None else 1):
         scores = Scores(points.theta, points.grad, weights)
-        conditional, found = fit_conditional(rng, scores, *graph, choice)
-        transport = TransportMap((conditional,))
-        if found.hubs:
-            energy = HubEnergy(rng, conditional, scores, points.energy)
-            hubs = fit_hub_map(energy, conditional.hubs, points.theta.shape[1])
-            transport = TransportMap((conditional, hubs))
+        fit = ConditionalFit(
+            rng, scores, graph.edges, graph.links, graph.candidates, graph.scales
+        )
+        # One matrix for all is exact or, with its small differences of large numbers,
+        # worse than fits by level.
+        exact = fit.exact() if choice is None else None
+        found = exact or choice or fit.choose()
+        layer = fit.joint(found) if exact else fit.by_level(found)
+        transport = with_hub_map(rng, layer, scores, points.energy)
         weights = typicality(transport, points)
     c = points.theta[weights > 0.01 * weights.max()][:, list(found.hubs)]
     return Structured(transport, found, c.min(axis=0), c.max(axis=0))
+
+
+def best_structured(
+    rng: np.random.Generator,
+    points: EvaluatedPoints,
+    graph: Graph,
+    weights: np.ndarray,
+    choice: Choice | None,
+) -> Structured:
+    """The better of two maps: with hubs and functions chosen anew, or as before.
+
+    choice: of hubs and functions; none if there is no map yet.
+    """
+    trials = [fit_structured(rng, points, graph, weights)]
+    if choice is not None:
+        trials.append(fit_structured(rng, points, graph, weights, choice))
+    common = np.min([typicality(one.transport, points) for one in trials], axis=0)
+    common = common + 1e-3 * weights
+    return min(trials, key=lambda one: typical_error(one.transport, points, common))
+
+
+def with_hub_map(
+    rng: np.random.Generator,
+    conditional: AbstractConditional,
+    scores: Scores,
+    energy: np.ndarray,
+) -> TransportMap:
+    """The map of a conditional layer, and of the hubs' marginal if there are any."""
+    if not len(conditional.hubs):
+        return TransportMap((conditional,))
+    level, slopes = marginal_data(conditional, scores, energy)
+    marginal: AbstractMarginal | None = None
+    if isinstance(conditional, Joint):
+        marginal = explicit_energy(rng, conditional, scores, level, slopes)
+    if marginal is None:
+        marginal = HubEnergy(rng, conditional.hubs, scores, level, slopes)
+    hubs = fit_hub_map(marginal, conditional.hubs, scores.theta.shape[1])
+    return TransportMap((conditional, hubs))
 
 
 def is_sane(

@@ -1,0 +1,136 @@
+r"""The conditional layer of one joint Gaussian given the hubs.
+
+The rest has the energy $\frac12 r^\top P(c) r - h(c)^\top r$, with the sparsity of the
+graph and entries that are linear combinations of functions of the hubs. Conditionals
+come from eliminating $P(c)$ numerically, at every point anew. For a model that is
+Gaussian given its scales this is exact, also far from the points that it was fitted to.
+"""
+
+import numpy as np
+
+from vhmc._types import Shared
+from vhmc.structure.fill import Fill, LevelFill
+from vhmc.transport.conditional import AbstractConditional, Moments
+from vhmc.transport.hub_functions import Term, evaluate
+
+LEAST_PIVOT = 1e-13
+"""Least conditional precision, over that given all other variables."""
+ROUNDING = 1e-11
+"""The same below which it is made of rounding errors."""
+MAX_PRODUCTS = 2**22
+"""Products of entries that are held at a time."""
+
+
+class Joint(AbstractConditional):
+    """A conditional layer with one precision matrix for all variables.
+
+    terms, linear_terms: functions of the hubs for $P$ and for $h$.
+    entries: of $P$ by function, in the order of `fill`.
+    linear: $h$ by function.
+    fill: where entries go in the elimination.
+    """
+
+    terms: tuple[Term, ...]
+    linear_terms: tuple[Term, ...]
+    entries: Shared
+    linear: Shared
+    fill: Fill
+
+    def rest_energy(self, c: np.ndarray) -> np.ndarray:
+        r"""Energies that integrating the rest out leaves at hubs, one point a row.
+
+        $\frac12 \log \det P - \frac12 h^\top P^{-1} h$, for variables that are neither
+        centred nor scaled; infinite where $P$ is not positive beyond rounding.
+        """
+        diagonal = self.entries[:, : len(self.rest)].T @ evaluate(self.terms, c)
+        energy = -self._shift(c)
+        is_definite = np.ones(len(c), dtype=bool)
+        for level, found in zip(self.levels, self._moments(c), strict=True):
+            precision, _, mean = found
+            energy = energy + 0.5 * np.sum(np.log(precision), axis=0)
+            energy = energy - 0.5 * np.sum(precision * mean**2, axis=0)
+            least = ROUNDING * np.real(diagonal[level.nodes])
+            is_definite &= np.all(np.real(precision) > least, axis=0)
+        return np.where(is_definite, energy, np.inf)
+
+    def _shift(self, c: np.ndarray) -> np.ndarray:
+        """Energy of the origin, which the standardised variables do not count."""
+        origin = np.append(self.center / self.scale, 0.0)
+        square = np.zeros(self.entries.shape[1])
+        square[: len(self.rest)] = 0.5 * origin[:-1] ** 2
+        for level, entries in zip(self.levels, self.fill.levels, strict=True):
+            products = origin[level.nodes][:, None] * origin[level.parents]
+            is_edge = entries.edges < self.fill.num_entries
+            square[entries.edges[is_edge]] = products[is_edge]
+        by_term = self.entries @ square
+        by_linear_term = self.linear @ origin[:-1]
+        return by_term @ evaluate(self.terms, c) + by_linear_term @ evaluate(
+            self.linear_terms, c
+        )
+
+    def _moments(self, c: Shared) -> list[Moments]:
+        if not isinstance(c, np.ndarray) or not len(c):
+            return self._eliminated(c)
+        widest = max(len(level.child) for level in self.fill.levels)
+        most = max(1, MAX_PRODUCTS // max(widest, self.fill.num_entries))
+        parts = [self._eliminated(c[i : i + most]) for i in range(0, len(c), most)]
+        if len(parts) == 1:
+            return parts[0]
+        return [
+            Moments(
+                *(np.concatenate(rows, axis=-1) for rows in zip(*level, strict=True))
+            )
+            for level in zip(*parts, strict=True)
+        ]
+
+    def _eliminated(self, c: Shared) -> list[Moments]:
+        """Conditionals of all levels by elimination, one point a column."""
+        xp = c.__array_namespace__()
+        matrix = self.entries.T @ evaluate(self.terms, c)
+        matrix = xp.concatenate([matrix, 0 * matrix[:1]])
+        linear = self.linear.T @ evaluate(self.linear_terms, c)
+        linear = xp.concatenate([linear, 0 * linear[:1]])
+        size = len(self.rest)
+        least = LEAST_PIVOT * matrix[:size] + 1e-300
+        found = []
+        for level, level_fill in zip(self.levels, self.fill.levels, strict=True):
+            precision = _floored(xp, matrix[level.nodes], least[level.nodes])
+            edges = matrix[level_fill.edges]
+            gain = edges / precision[:, None]
+            own = linear[level.nodes]
+            found.append(Moments(precision, gain, own / precision))
+            if len(level_fill.child):
+                matrix = _less_products(matrix, level_fill, gain, edges)
+                parents = level.parents[level.child, level.slot]
+                shift = gain[level.child, level.slot] * own[level.child]
+                linear = _less(linear, parents, level.updated, level.starts, shift)
+        return found
+
+
+def _less_products(
+    matrix: Shared, level: LevelFill, gain: Shared, edges: Shared
+) -> Shared:
+    products = gain[level.child, level.first] * edges[level.child, level.second]
+    return _less(matrix, level.target, level.updated, level.starts, products)
+
+
+def _less(
+    rows: Shared,
+    target: Shared,
+    updated: Shared,
+    starts: Shared,
+    values: Shared,
+) -> Shared:
+    """Rows less the values of each target, which are sorted by it."""
+    if not isinstance(rows, np.ndarray):
+        return rows.at[target].add(-values)
+    rows[updated] -= np.add.reduceat(values, starts, axis=0)
+    return rows
+
+
+def _floored(xp: Shared, raw: Shared, least: Shared) -> Shared:
+    """Positive precisions; exponentially close to the raw ones above the least."""
+    scaled = raw / least - 1.0
+    is_large = xp.real(scaled) > 30
+    soft = xp.log1p(xp.exp(xp.where(is_large, 0.0, scaled)))
+    return xp.where(is_large, raw, least * (0.5 + soft))

@@ -1,0 +1,161 @@
+r"""Fit rows of natural parameters: one small least-squares problem per variable.
+
+The gradient along a variable is linear in its natural parameters,
+
+$$\partial_k U = d_k(c) r_k + \sum_a e_{ka}(c) r_a - h_k(c),$$
+
+each of which is a linear combination of functions of the hubs $c$. Errors count in
+units of the variable's conditional width. The precision $d_k$ has weights that are not
+negative, so that it is positive at all hubs. All variables of a level are one batch.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc.transport.influence import MAX_ERROR, log_capped
+
+REWEIGHTINGS = 3
+NUM_REFINEMENTS = 2
+LEAST_VARIANCE = 1e-3
+MAX_BATCH = 2**24
+"""Numbers in the designs of the variables that are fitted together."""
+
+
+class Rows(NamedTuple):
+    """The problems of some variables, one point a row of each.
+
+    columns: neighbours, padded with zeros, and the variable itself last, standardised;
+        of shape (variable, point, column).
+    right: gradients along the variables, of shape (variable, point).
+    """
+
+    columns: np.ndarray
+    right: np.ndarray
+
+    def where(self, chosen: np.ndarray | slice) -> "Rows":
+        """Some of the variables."""
+        return Rows(self.columns[chosen], self.right[chosen])
+
+
+class RowFits(NamedTuple):
+    """Natural parameters of some variables, with what they leave at all points.
+
+    slopes: of shape (variable, function, column).
+    linear: of shape (variable, function).
+    rest: what is left of the gradients, of shape (variable, point).
+    variance: that of the gradient given the hubs, which is the precision itself.
+    """
+
+    slopes: np.ndarray
+    linear: np.ndarray
+    rest: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Squared errors in units of conditional widths, log-capped."""
+        return log_capped(self.rest**2 / self.variance)[0]
+
+
+def gathered(white: np.ndarray, pulled: np.ndarray, table: np.ndarray) -> Rows:
+    """Rows of variables with these columns.
+
+    white: standardised variables, one a row, and a last row of zeros.
+    pulled: gradients along the variables, one a row.
+    table: columns by variable, that of the variable itself last; padded with the index
+        of the row of zeros.
+    """
+    return Rows(white[table].transpose(0, 2, 1), pulled[table[:, -1]])
+
+
+def fit_rows(
+    rows: Rows, phi: np.ndarray, psi: np.ndarray, weight: np.ndarray, ridge: float
+) -> RowFits:
+    """Weighted least squares, reweighted by the conditional variances it finds.
+
+    phi, psi: values of the functions for precision and linear part, one a row.
+    weight: of the points; zero leaves a point out of the fit.
+    """
+    size = rows.columns.shape[2] * len(phi) + len(psi)
+    most = max(1, MAX_BATCH // (size * len(weight)))
+    parts = [
+        _fit_batch(rows.where(slice(i, i + most)), phi, psi, weight, ridge)
+        for i in range(0, len(rows.right), most)
+    ]
+    columns = zip(*parts, strict=True)
+    return RowFits(*(np.concatenate(column) for column in columns))
+
+
+def _fit_batch(
+    rows: Rows, phi: np.ndarray, psi: np.ndarray, weight: np.ndarray, ridge: float
+) -> RowFits:
+    number, num_points, size = rows.columns.shape
+    products = phi.T[:, :, None] * rows.columns[:, :, None, :]
+    constant = np.broadcast_to(-psi.T, (number, *psi.T.shape))
+    design = np.concatenate(
+        [products.reshape(number, num_points, -1), constant], axis=2
+    )
+    square = rows.right**2
+    middle = np.median(square[:, weight > 0], axis=1, keepdims=True)
+    trust = weight / (middle + 1e-12 + square)
+    is_precision = np.zeros(design.shape[2], dtype=bool)
+    is_precision[size - 1 : len(phi) * size : size] = True
+    for _ in range(REWEIGHTINGS):
+        weights = _solved(design, rows.right, trust, ridge, is_precision)
+        rest = rows.right - np.matmul(design, weights[..., None])[..., 0]
+        slopes = weights[:, : len(phi) * size].reshape(number, -1, size)
+        variance = np.maximum(slopes[:, :, -1] @ phi, LEAST_VARIANCE)
+        trust = weight / variance / (1 + rest**2 / variance / MAX_ERROR)
+    return RowFits(slopes, weights[:, len(phi) * size :], rest, variance)
+
+
+def _solved(
+    design: np.ndarray,
+    right: np.ndarray,
+    trust: np.ndarray,
+    ridge: float,
+    is_positive: np.ndarray,
+) -> np.ndarray:
+    """Ridge solutions; weights that must be positive are dropped where they are not.
+
+    Columns are scaled by their size at the points as these are trusted, or a ridge
+    would rule out functions that are huge at a few points far out.
+    """
+    weighted = design * trust[..., None]
+    matrix = np.matmul(design.transpose(0, 2, 1), weighted)
+    target = np.matmul(right[:, None, :], weighted)[:, 0]
+    diagonal = np.arange(matrix.shape[1])
+    unit = np.sqrt(matrix[:, diagonal, diagonal])
+    unit = np.where(unit > 0, unit, 1.0)
+    matrix = matrix / unit[:, :, None] / unit[:, None, :]
+    matrix[:, diagonal, diagonal] = 1.0 + ridge
+    target = target / unit
+    weights = _solve(matrix, target)
+    is_used = np.ones_like(target)
+    while True:
+        is_wrong = is_positive & (weights < 0)
+        wrong = np.flatnonzero(is_wrong.any(axis=1))
+        if not len(wrong):
+            break
+        worst = np.argmin(np.where(is_wrong, weights, 0.0)[wrong], axis=1)
+        matrix[wrong, worst, :] = matrix[wrong, :, worst] = 0.0
+        matrix[wrong, worst, worst] = 1.0
+        target[wrong, worst] = 0.0
+        weights[wrong] = _solve(matrix[wrong], target[wrong])
+        weights[wrong, worst] = 0.0
+        is_used[wrong, worst] = 0.0
+    # Iterative refinement: elimination later amplifies what is left.
+    for _ in range(NUM_REFINEMENTS):
+        left = right - np.matmul(design, (weights / unit)[..., None])[..., 0]
+        missing = np.matmul(left[:, None, :], weighted)[:, 0] / unit - ridge * weights
+        weights = weights + _solve(matrix, missing * is_used)
+    return weights / unit
+
+
+def _solve(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(matrix, target[..., None])[..., 0]
+    except np.linalg.LinAlgError:  # too small a ridge for columns that are alike
+        matrix = matrix + 1e-12 * np.eye(matrix.shape[-1])
+        return np.linalg.solve(matrix, target[..., None])[..., 0]
