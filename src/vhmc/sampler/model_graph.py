@@ -106,5 +106,7 @@ def _link(values: np.ndarray) -> Link | None:
     for kind, shape in (("exp", exponential), ("logit", logistic)):
         slope, shift = np.polyfit(shape, values, 1)
         if np.allclose(slope * shape + shift, values, rtol=TOLERANCE, atol=TOLERANCE):
-            return Link(kind, float(shift), float(shift + slope))
+            ends = np.array([shift, shift + slope])
+            ends[np.abs(ends) < TOLERANCE * np.abs(slope)] = 0.0  # but for rounding
+            return Link(kind, float(ends[0]), float(ends[1]))
     return None

@@ -129,7 +129,8 @@ class HubEnergy(AbstractMarginal):
                 weight / size**2 / (1 + (rest / size) ** 2 / MAX_ERROR)
                 for rest, size in zip(rests, noise, strict=True)
             ]
-        return weights
+        # Points that are too few or too wild leave the normal alone.
+        return np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def marginal_data(
@@ -252,6 +253,7 @@ def _zoomed(
         axes = [np.linspace(a, b, size) for a, b in zip(low, high, strict=True)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         density = -energy(grid.reshape(-1, len(low))) / temperature
+        density = np.nan_to_num(density, nan=-1e100, posinf=-1e100, neginf=-1e100)
         density = density.reshape(grid.shape[:-1])
         density -= logsumexp(density)
         ends = []

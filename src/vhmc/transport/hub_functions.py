@@ -26,6 +26,11 @@ class Link(NamedTuple):
     low: float = 0.0
     high: float = 1.0
 
+    @property
+    def is_scale(self) -> bool:
+        """Whether the value is positive from zero on."""
+        return self.kind != "real" and self.low == 0 and self.high > 0
+
 
 class Atom(eqx.Module):
     r"""A function of a hub: $(y / s)^p$, $e^{p y / s}$, functions of that, $(v / s)^p$.

@@ -20,7 +20,7 @@ WORTHWHILE = 0.9
 """A further function must leave less than this of the held-out error."""
 WORTH_A_HUB = 0.5
 """The same where the function makes a hub of a parameter that is no scale."""
-HARMLESS = 1.02
+HARMLESS = 1.1
 """A scale becomes a hub if that leaves less than this of the held-out error."""
 NEGLIGIBLE = 1e-8
 """Squared error at which no further function is tried."""

@@ -29,6 +29,8 @@ NUM_REFITS = 4
 """Of the affine layer: each depends less on the layer that it began with."""
 LOST = 1e3
 """Score error of a point that a map cannot represent."""
+HUB_REACH = 4.5
+"""Latent distance of a hub beyond which points count less."""
 MAX_SQUARE = 1e6
 WORST = 8.0
 """Times the mean error that the worst coordinate may have."""
@@ -89,12 +91,19 @@ def typicality(transport: TransportMap, points: EvaluatedPoints) -> np.ndarray:
     """Weights that fall with the energy beyond that of draws from the posterior."""
     dim = points.theta.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        energy = points.energy - transport.inverse_and_log_det(points.theta)[1]
+        x, log_det = transport.inverse_and_log_det(points.theta)
+        energy = points.energy - log_det
     known = np.isfinite(energy)
     if not known.any():
         return np.ones(len(energy))
     excess = np.where(known, energy, np.inf) - np.quantile(energy[known], 0.02)
-    return np.exp(-np.maximum(excess - 1.5 * dim - 3, 0) / (0.5 * dim))
+    weights = np.exp(-np.maximum(excess - 1.5 * dim - 3, 0) / (0.5 * dim))
+    if transport.hubs:
+        # Down a neck the energy is low and gradients are huge, with no mass at all.
+        hubs = np.max(np.abs(x[:, transport.hubs]), axis=1)
+        hubs = np.nan_to_num(hubs, nan=np.inf)
+        weights = weights * np.exp(-(np.maximum(hubs - HUB_REACH, 0.0) ** 2))
+    return weights
 
 
 def weighted_error(

@@ -1,5 +1,6 @@
 """Fit a map along the model's graph: a conditional layer, then one of the hubs."""
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,10 +20,8 @@ from vhmc.transport.transport_map import TransportMap
 
 NUM_PASSES = 2
 """Fits in a row, each with the weights that the one before gives to the points."""
-FRONTIER = 0.4, 1.2
-"""Distances beyond the evaluated hubs that are looked at, in their ranges."""
-MAX_WIDTH = 4.0
-"""Range of hubs that counts for these distances, at most."""
+FRONTIER = 3.0, 4.0
+"""Latent places of a hub at which a map that is too narrow shows it."""
 MAX_CANDIDATES = 12
 """Parameters that may be hubs."""
 HUB_DEGREE = 0.5
@@ -31,6 +30,8 @@ SCALE_DEGREE = 0.05
 """Least degree of a scale, over the number of parameters."""
 NUM_FUNCTIONS = 3
 """Functions of the scales in such a model, about."""
+LEAST_KEPT = 0.4
+"""Share of the effective number of points that new weights must leave."""
 NUM_DRAWS = 200
 MAX_REACH = 3.0
 """How far from the points draws of a map may be, in ranges of the points."""
@@ -52,12 +53,16 @@ class Graph(NamedTuple):
 
     @property
     def scales(self) -> tuple[int, ...]:
-        """Scalars that are not real numbers and have many neighbours, most first."""
+        """Positive scalars that have many neighbours, most first."""
         if self.hubs is not None:
             return self.hubs
         degree = np.diff(self.edges.indptr)
         least = max(SCALE_DEGREE * len(degree), 4)
-        found = [i for i in self.scalars if i in self.links and degree[i] >= least]
+        found = [
+            i
+            for i in self.scalars
+            if degree[i] >= least and i in self.links and self.links[i].is_scale
+        ]
         return tuple(sorted(found, key=lambda i: -degree[i]))
 
     @property
@@ -82,32 +87,20 @@ class Structured(NamedTuple):
 
     transport: the map, whose first layer is the conditional one.
     choice: of hubs and functions.
-    low, high: least and largest hubs of the points that it was fitted to.
     """
 
     transport: TransportMap
     choice: Choice
-    low: np.ndarray
-    high: np.ndarray
 
     def frontier(self, rng: np.random.Generator) -> np.ndarray:
-        """Points with one hub beyond those that were evaluated, all else as drawn."""
-        hubs, steps = list(self.choice.hubs), len(FRONTIER)
-        if not hubs:
-            return np.zeros((0, self.transport.dim))
-        draws = self.transport.forward(
-            rng.standard_normal((2 * steps * len(hubs), self.transport.dim))
-        )
-        conditional = self.transport.layers[0]
-        x = conditional.inverse(draws)
-        widths = np.minimum(self.high - self.low, MAX_WIDTH)
-        row = 0
-        for j, hub in enumerate(hubs):
-            for step in FRONTIER:
-                x[row, hub] = self.low[j] - step * widths[j]
-                x[row + 1, hub] = self.high[j] + step * widths[j]
-                row += 2
-        return conditional.forward(x)
+        """Points with one hub where the map has next to no mass, all else as drawn."""
+        hubs = self.transport.hubs
+        x = rng.standard_normal((2 * len(FRONTIER) * len(hubs), self.transport.dim))
+        for row, (hub, place, side) in enumerate(
+            itertools.product(hubs, FRONTIER, (-1, 1))
+        ):
+            x[row, hub] = side * place
+        return self.transport.forward(x)
 
 
 def fit_structured(
@@ -133,9 +126,15 @@ def fit_structured(
         found = exact or choice or fit.choose()
         layer = fit.joint(found) if exact else fit.by_level(found)
         transport = with_hub_map(rng, layer, scores, points.energy)
-        weights = typicality(transport, points)
-    c = points.theta[weights > 0.01 * weights.max()][:, list(found.hubs)]
-    return Structured(transport, found, c.min(axis=0), c.max(axis=0))
+        # A bad map finds few points typical, and one fitted to these would be worse.
+        new = typicality(transport, points)
+        if _effective_size(new) > LEAST_KEPT * _effective_size(weights):
+            weights = new
+    return Structured(transport, found)
+
+
+def _effective_size(weights: np.ndarray) -> float:
+    return float(weights.sum() ** 2 / max(np.sum(weights**2), 1e-300))
 
 
 def best_structured(
