@@ -9,8 +9,13 @@ from vhmc.surrogate.trainer import near_mass
 
 MAX_DIM = 100
 """Dimensions beyond which no graph is looked for, as each one takes time."""
-CENTRAL = 90, 6
-"""Points that are used: at least so many, and so many for each parameter."""
+FEWEST = 60, 8
+"""Points that are needed: so many, and so many for each parameter.
+
+With six for each, five weak edges of a logistic model of 26 parameters were missed.
+"""
+CENTRAL = 0.5
+"""Part of the points that is used, if that is more."""
 ROUNDS = 4, 16
 """Rounds of training after which a graph is looked for while none is known."""
 
@@ -27,7 +32,11 @@ def refined(structure: Structure, log: EvaluationLog) -> Structure:
     if structure.source not in ("assumed", "gradients") or structure.dim > MAX_DIM:
         return structure
     points = near_mass(log)
-    chosen = _central(points.theta)
+    least, each = FEWEST
+    needed = max(least, each * structure.dim)
+    if len(points.theta) < needed:
+        return structure
+    chosen = _central(points.theta, needed)
     found = graph_from_gradients(points.theta[chosen], points.grad[chosen])
     if found is None:
         return structure
@@ -38,13 +47,12 @@ def refined(structure: Structure, log: EvaluationLog) -> Structure:
     return structure.with_graph(found, "gradients")
 
 
-def _central(thetas: np.ndarray) -> np.ndarray:
+def _central(thetas: np.ndarray, least: int) -> np.ndarray:
     """Places of the points nearest to the median, by the worst coordinate.
 
     Which parameters an entry of the gradient depends on can be told anywhere, and best
     where it is a simple function of them: not far along a funnel.
     """
-    least, each = CENTRAL
     distance = np.abs(standardised(thetas)).max(axis=1)
-    number = max(least, each * thetas.shape[1])
+    number = max(least, int(CENTRAL * len(thetas)))
     return np.sort(np.argsort(distance, kind="stable")[:number])
