@@ -3,21 +3,20 @@
 import numpy as np
 
 from vhmc.evaluation.evaluator import EvaluationLog
-from vhmc.structure.probed import graph_from_gradients, standardised
+from vhmc.structure.probed import graph_from_gradients, num_points_needed, standardised
 from vhmc.structure.record import Structure
 from vhmc.surrogate.trainer import near_mass
 
 MAX_DIM = 100
 """Dimensions beyond which no graph is looked for, as each one takes time."""
-FEWEST = 60, 8
-"""Points that are needed: so many, and so many for each parameter.
-
-With six for each, five weak edges of a logistic model of 26 parameters were missed.
-"""
-CENTRAL = 0.5
-"""Part of the points that is used, if that is more."""
+CENTRAL = 0.5, 8
+"""Points that are used: this part of them, or so many for each parameter if more."""
 ROUNDS = 4, 16
-"""Rounds of training after which a graph is looked for while none is known."""
+"""Rounds of training after which a graph is looked for again.
+
+Few points can miss weak edges: at the end of warm-up, with four for each parameter,
+seven weak ones of a logistic model of 26 parameters.
+"""
 
 
 def refined(structure: Structure, log: EvaluationLog) -> Structure:
@@ -25,18 +24,14 @@ def refined(structure: Structure, log: EvaluationLog) -> Structure:
 
     A function of the points alone, so that a run that is replayed finds the same. Only
     for a model whose graph could not be read. If one was found before, edges are added
-    and none is removed: where the draws were not good, one may have been missing.
+    and none is removed: with fewer points, some may have been missed.
 
     log: all points evaluated so far.
     """
-    if structure.source not in ("assumed", "gradients") or structure.dim > MAX_DIM:
+    if not _is_sought(structure):
         return structure
     points = near_mass(log)
-    least, each = FEWEST
-    needed = max(least, each * structure.dim)
-    if len(points.theta) < needed:
-        return structure
-    chosen = _central(points.theta, needed)
+    chosen = _central(points.theta)
     found = graph_from_gradients(points.theta[chosen], points.grad[chosen])
     if found is None:
         return structure
@@ -47,12 +42,24 @@ def refined(structure: Structure, log: EvaluationLog) -> Structure:
     return structure.with_graph(found, "gradients")
 
 
-def _central(thetas: np.ndarray, least: int) -> np.ndarray:
+def num_missing(structure: Structure, log: EvaluationLog) -> int:
+    """Points that must still be evaluated before a graph can be looked for."""
+    if not _is_sought(structure):
+        return 0
+    return max(0, num_points_needed(structure.dim) - len(near_mass(log).theta))
+
+
+def _is_sought(structure: Structure) -> bool:
+    return structure.source in ("assumed", "gradients") and structure.dim <= MAX_DIM
+
+
+def _central(thetas: np.ndarray) -> np.ndarray:
     """Places of the points nearest to the median, by the worst coordinate.
 
     Which parameters an entry of the gradient depends on can be told anywhere, and best
     where it is a simple function of them: not far along a funnel.
     """
+    part, each = CENTRAL
     distance = np.abs(standardised(thetas)).max(axis=1)
-    number = max(least, int(CENTRAL * len(thetas)))
+    number = max(int(part * len(thetas)), each * thetas.shape[1])
     return np.sort(np.argsort(distance, kind="stable")[:number])

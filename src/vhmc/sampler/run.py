@@ -11,7 +11,7 @@ from vhmc.evaluation.replay import Diverged
 from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import assess
-from vhmc.sampler.black_box_graph import ROUNDS, refined
+from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
 from vhmc.sampler.check import Check, check, choose
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
@@ -170,6 +170,11 @@ class Run:
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
             transport = TransportMap((layer,))
+            missing = num_missing(self._structure, evaluator.log)
+            if 0 < missing <= allowance * 2 // 3:
+                # Along the right graph from the start: a wrong map may lose the mass.
+                white = rng.standard_normal((missing, self._target.dim))
+                evaluator.evaluate(layer.forward(white), "warm-up")
             self._look_for_graph()
             if self._graph is not None:
                 transport = warm_up_along(
@@ -280,8 +285,7 @@ class Run:
     def _tell_round(self, report: RoundReport) -> None:
         self._watch.round(_moment(report))
         assert self._rounds is not None
-        is_due = len(self._rounds.reports) in ROUNDS
-        if is_due and self._structure.source == "assumed":
+        if len(self._rounds.reports) in ROUNDS:
             self._look_for_graph()
 
     def _finish(self) -> Posterior:

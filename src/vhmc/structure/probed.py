@@ -57,7 +57,7 @@ def graph_from_gradients(thetas: np.ndarray, grads: np.ndarray) -> sp.csr_matrix
     step = max(1, len(thetas) // MOST_POINTS)
     thetas, grads = thetas[::step], grads[::step]
     num, dim = thetas.shape
-    if dim < 3 or num < max(MIN_POINTS, POINTS_PER_PARAMETER * dim):
+    if dim < 3 or num < num_points_needed(dim):
         return None
     kernels = Kernels(standardised(thetas))
     is_edge = np.eye(dim, dtype=bool)
@@ -68,6 +68,11 @@ def graph_from_gradients(thetas: np.ndarray, grads: np.ndarray) -> sp.csr_matrix
         if is_edge.mean() > MAX_DENSITY:
             return None
     return sp.csr_matrix(is_edge)
+
+
+def num_points_needed(dim: int) -> int:
+    """Points below which no graph is found."""
+    return max(MIN_POINTS, POINTS_PER_PARAMETER * dim)
 
 
 def neighbours(kernels: Kernels, grad: np.ndarray, entry: int) -> list[int] | None:
