@@ -80,7 +80,7 @@ def test_sentences():
     )
     assert str(given(False, LABELS)) == "No structure is used."
     assert str(given({"hubs": ["tau"]}, LABELS)) == (
-        "Hub: tau; the graph is not known yet."
+        "Hub: tau; the graph is not known."
     )
 
 

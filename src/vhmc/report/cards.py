@@ -18,13 +18,15 @@ def verdict_card(status: str, reasons: tuple[str, ...]) -> str:
 
 
 def posterior_card(posterior: Any) -> str:
-    """Verdict, costs and ArviZ's table."""
+    """Verdict, costs, structure and ArviZ's table."""
     chains, draws, _ = posterior.unconstrained.shape
     costs = ", ".join(f"{name} {n}" for name, n in posterior.costs.items())
     verdict = posterior.verdict
     card = "" if verdict is None else verdict_card(verdict.status, verdict.reasons)
+    structure = str(posterior.structure or "")
+    note = f"<p>{html.escape(structure)}</p>" if structure else ""
     table = posterior.summary().to_html(float_format="{:.4g}".format, max_rows=20)
     return (
         f"{card}<p>{chains} chains of {draws} draws, {posterior.num_evaluations} "
-        f"evaluations ({html.escape(costs)})</p>{table}"
+        f"evaluations ({html.escape(costs)})</p>{note}{table}"
     )

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse as sp
 
 from vhmc.numerics.effective_size import bulk_ess, split_rhat
 from vhmc.numerics.hmc import energies_and_grads
+from vhmc.structure.record import Structure
 
-KIND = "vhmc run 2"
+KIND = "vhmc run 3"
 VERSIONED = (
     *("vhmc", "jax", "jaxlib", "equinox", "numpy", "scipy", "matplotlib", "arviz"),
     "blackjax",
@@ -35,6 +37,9 @@ class Facts(NamedTuple):
     predicted, true: gradients of surrogate and model at checked draws, in posterior sd.
     log_weights: of the checked draws, the surrogate's energy less the true one.
     history: of the rounds: evaluations so far, score error, true acceptance.
+    labels: of the unconstrained parameters, if their graph is known.
+    edges: pairs of them that are linked, shape (2, number).
+    hubs: places of the hubs.
     words: what is text or a single number: verdict, costs, settings, versions.
     """
 
@@ -49,6 +54,9 @@ class Facts(NamedTuple):
     true: np.ndarray
     log_weights: np.ndarray
     history: np.ndarray
+    labels: list[str]
+    edges: np.ndarray
+    hubs: np.ndarray
     words: dict[str, Any]
 
 
@@ -80,16 +88,18 @@ def facts_of(posterior: Any) -> Facts:
         true=true,
         log_weights=log_weights,
         history=np.array(posterior.history, dtype=float).reshape(-1, 3),
+        **_graph(posterior.structure),
         words=_words(posterior),
     )
 
 
 def save(facts: Facts, path: str | Path) -> Path:
     """One file of NumPy's format, without pickles."""
-    text = {"names": np.array(facts.names, dtype=str), "words": json.dumps(facts.words)}
+    text = {"words": json.dumps(facts.words)}
+    lists = {n: np.array(getattr(facts, n), dtype=str) for n in ("names", "labels")}
     path = Path(path)
     with path.open("wb") as stream:
-        np.savez_compressed(stream, kind=KIND, **facts._asdict() | text)
+        np.savez_compressed(stream, kind=KIND, **facts._asdict() | text | lists)
     return path
 
 
@@ -105,7 +115,21 @@ def load(path: str | Path) -> Facts:
     if str(found.pop("kind", "")) != KIND:
         raise ValueError(f"{path} is not a run that this version of vhmc saved")
     words = json.loads(str(found.pop("words")))
-    return Facts(names=found.pop("names").tolist(), words=words, **found)
+    lists = {name: found.pop(name).tolist() for name in ("names", "labels")}
+    return Facts(**lists, words=words, **found)
+
+
+def structure_of(facts: Facts) -> Structure | None:
+    """The graph of the run, with its hubs; None if it is not known."""
+    if not facts.labels:
+        return None
+    dim = len(facts.labels)
+    rows, columns = facts.edges
+    entries = np.ones(len(rows), dtype=bool), (rows, columns)
+    one_way = sp.csr_matrix(entries, shape=(dim, dim))
+    graph = sp.csr_matrix(one_way + one_way.T + sp.eye(dim, dtype=bool, format="csr"))
+    structure = Structure(tuple(facts.labels), graph, facts.words["source"])
+    return structure.with_hubs(facts.hubs.tolist())
 
 
 def _flat(draws: dict[str, np.ndarray]) -> np.ndarray:
@@ -138,6 +162,18 @@ def _checks(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.asarray(predicted) * scale, check.grad[known] * scale, log_weights
 
 
+def _graph(structure: Structure | None) -> dict[str, Any]:
+    """The fields of a run's graph; empty if it is not known."""
+    if structure is None or structure.graph is None:
+        empty = np.zeros(0, dtype=np.int32)
+        return {"labels": [], "edges": np.stack([empty, empty]), "hubs": empty}
+    return {
+        "labels": list(structure.labels),
+        "edges": np.stack(sp.triu(structure.graph, 1).nonzero()).astype(np.int32),
+        "hubs": np.array(structure.hubs, dtype=np.int32),
+    }
+
+
 def _words(posterior: Any) -> dict[str, Any]:
     verdict = posterior.verdict
     return {
@@ -151,6 +187,7 @@ def _words(posterior: Any) -> dict[str, Any]:
         "failures": dict(Counter(f.reason for f in posterior.failures).most_common(5)),
         "settings": posterior.settings,
         "structure": str(posterior.structure or ""),
+        "source": posterior.structure.source if posterior.structure else "none",
         "versions": versions(),
     }
 

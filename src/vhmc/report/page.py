@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
-from vhmc.report import figures
-from vhmc.report.facts import Facts
+from vhmc.report import figures, graph_figure
+from vhmc.report.canvas import Picture
+from vhmc.report.facts import Facts, structure_of
 
 MOST_CARDS = 24
 """Parameters with pictures of their own; all are in the table."""
@@ -45,7 +46,7 @@ class Row(NamedTuple):
 
     name: str
     cells: list[str]
-    picture: figures.Picture | None
+    picture: Picture | None
     alt: str
 
 
@@ -71,6 +72,7 @@ def render(facts: Facts) -> str:
     order = _worst_first(facts.doubts)
     rows = [_row(facts, i, place < MOST_CARDS) for place, i in enumerate(order)]
     worst = order[:MOST_PAIRS]
+    structure = graph_figure.drawable(structure_of(facts))
     return template("vhmc.report").render(
         status=status or "unchecked",
         lead=EXACT if words["is_exact"] else LEADS[status],
@@ -86,6 +88,8 @@ def render(facts: Facts) -> str:
         learning=_course(facts.history, 1, "score error, unseen points"),
         acceptance=_course(facts.history, 2, "true acceptance"),
         progress=_progress(facts.history),
+        parts=graph_figure.parts(structure) if structure else None,
+        matrix=graph_figure.matrix(structure) if structure else None,
         gradients=figures.gradients(facts.predicted, facts.true)
         if len(facts.true)
         else None,
@@ -155,7 +159,7 @@ def _fit(predicted: np.ndarray, true: np.ndarray) -> float:
     )
 
 
-def _course(history: np.ndarray, column: int, label: str) -> figures.Picture | None:
+def _course(history: np.ndarray, column: int, label: str) -> Picture | None:
     if not len(history):
         return None
     values = history[:, column]

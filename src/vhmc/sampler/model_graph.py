@@ -1,6 +1,7 @@
 """The graph of a model: found or given, and how its parameters are constrained."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def identified(target: Target, structure: Any) -> bool | dict[str, Any]:
 def model_graph(target: Target, structure: Any = True) -> Structure:
     """The structure of a model: what is given of it, and the graph of its program.
 
-    A model that JAX cannot trace counts as fully connected in few dimensions.
+    A model that JAX cannot trace counts as fully connected in few dimensions; in more
+    its graph is not known.
 
     structure: as in `sample`.
     """
@@ -54,8 +56,10 @@ def model_graph(target: Target, structure: Any = True) -> Structure:
     edges = None if energy is None else traced_graph(energy, dim)
     if edges is not None:
         return known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
+    if dim > MAX_DENSE:
+        return replace(known, source="assumed")
     full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
-    return known.with_graph(full if dim <= MAX_DENSE else None, "assumed")
+    return known.with_graph(full, "assumed")
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:

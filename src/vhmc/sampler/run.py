@@ -11,6 +11,7 @@ from vhmc.evaluation.replay import Diverged
 from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import assess
+from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
 from vhmc.sampler.check import Check, check, choose
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
@@ -90,8 +91,7 @@ class Run:
         self._evaluator, self._settings, self._watch = evaluator, settings, watch
         self._target = evaluator.target
         self._clock = Clock()
-        self._structure = structure
-        self._graph = fitting_graph(structure, self._target.parameters)
+        self._first_structure = structure
         self.is_complete = False
         self._reset()
 
@@ -136,6 +136,7 @@ class Run:
         self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
         self._rounds: Rounds | None = None
+        self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
         return plan(self._target, budget, self._settings.correction)
@@ -174,6 +175,12 @@ class Run:
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
             transport = TransportMap((layer,))
+            missing = num_missing(self._structure, evaluator.log)
+            if 0 < missing <= allowance * 2 // 3:
+                # Along the right graph from the start: a wrong map may lose the mass.
+                white = rng.standard_normal((missing, self._target.dim))
+                evaluator.evaluate(layer.forward(white), "warm-up")
+            self._look_for_graph()
             if self._graph is not None:
                 allowance = allowance * 2 // 3 + plan.training // 3
                 transport = warm_up_along(
@@ -195,6 +202,20 @@ class Run:
             self._target.parameters.values,
         )
         trainer.start(self._evaluator.log)
+
+    def _look_for_graph(self) -> None:
+        """Find the graph of a black box from the points evaluated so far."""
+        found = refined(self._structure, self._evaluator.log)
+        if found is not self._structure:
+            LOG.info("structure: %s", found)
+            self._use(found)
+
+    def _use(self, structure: Structure) -> None:
+        """Fit maps along this structure from now on."""
+        self._structure = structure
+        self._graph = fitting_graph(structure, self._target.parameters)
+        if self._rounds is not None:
+            self._rounds.trainer.use_graph(self._graph)
 
     def _train(self) -> None:
         """Train, draw and check until the draws are good or the budget is spent."""
@@ -221,6 +242,7 @@ class Run:
             # last attempt: its surrogate, which weighs them, is still the trainer's.
             rounds.restart(last)
             trainer.require_residual()
+            self._look_for_graph()
             trainer.refit(evaluator.log, *rounds.recent())
         train(rounds, evaluator, plan, self._tell_round)
         repair(rng, rounds, evaluator, plan, self._settings.chains)
@@ -268,6 +290,9 @@ class Run:
 
     def _tell_round(self, report: RoundReport) -> None:
         self._watch.round(_moment(report))
+        assert self._rounds is not None
+        if len(self._rounds.reports) in ROUNDS:
+            self._look_for_graph()
 
     def _finish(self) -> Posterior:
         """The best attempt, with the requested correction."""

@@ -148,6 +148,8 @@ def _refitted(
         points = near_mass(log)
         weights = typicality(current, points)
     trial = best_structured(rng, points, graph, weights, choice)
+    if trial is None:
+        return None
     with np.errstate(all="ignore"):
         draws = trial.transport.forward(rng.standard_normal((NUM_DRAWS, current.dim)))
         beyond = trial.frontier(rng)

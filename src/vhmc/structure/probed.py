@@ -57,17 +57,22 @@ def graph_from_gradients(thetas: np.ndarray, grads: np.ndarray) -> sp.csr_matrix
     step = max(1, len(thetas) // MOST_POINTS)
     thetas, grads = thetas[::step], grads[::step]
     num, dim = thetas.shape
-    if dim < 3 or num < max(MIN_POINTS, POINTS_PER_PARAMETER * dim):
+    if dim < 3 or num < num_points_needed(dim):
         return None
-    kernels = Kernels(_standardised(thetas))
+    kernels = Kernels(standardised(thetas))
     is_edge = np.eye(dim, dtype=bool)
     for i in range(dim):
         found = neighbours(kernels, grads[:, i], i)
-        is_edge[i, slice(None) if found is None else found] = True
-    is_edge |= is_edge.T
-    if is_edge.mean() > MAX_DENSITY:
-        return None
+        chosen = slice(None) if found is None else found
+        is_edge[i, chosen] = is_edge[chosen, i] = True
+        if is_edge.mean() > MAX_DENSITY:
+            return None
     return sp.csr_matrix(is_edge)
+
+
+def num_points_needed(dim: int) -> int:
+    """Points below which no graph is found."""
+    return max(MIN_POINTS, POINTS_PER_PARAMETER * dim)
 
 
 def neighbours(kernels: Kernels, grad: np.ndarray, entry: int) -> list[int] | None:
@@ -112,7 +117,7 @@ def _pruned(fit: HeldOut, used: list[int], entry: int) -> list[int]:
     return used
 
 
-def _standardised(thetas: np.ndarray) -> np.ndarray:
+def standardised(thetas: np.ndarray) -> np.ndarray:
     """By medians, with far points drawn in."""
     middle = np.median(thetas, axis=0)
     spread = 1.4826 * np.median(np.abs(thetas - middle), axis=0)

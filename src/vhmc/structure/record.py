@@ -26,7 +26,8 @@ class Structure:
 
     labels: names of the entries of the unconstrained vector.
     graph: symmetric boolean matrix with its diagonal; None if it is not known.
-    source: where the graph comes from; "none" if there is none and none is wanted.
+    source: where the graph comes from; "none" if there is none and none is wanted;
+        "assumed" if it could not be read, whether or not all pairs count as linked.
     hubs: parameters on which the others are conditioned, chosen by a fit or the user.
     """
 
@@ -96,7 +97,7 @@ class Structure:
             return "No structure is used."
         named = self._names("hub", self.hubs)
         if self.graph is None:
-            return _upper(f"{named}; the graph is not known yet.")
+            return _upper("; ".join(filter(None, [named, "the graph is not known."])))
         pairs, possible = int(self.degrees().sum()) // 2, self.dim * (self.dim - 1) // 2
         share = f"{pairs:,} of {possible:,} pairs of parameters are linked"
         names = [

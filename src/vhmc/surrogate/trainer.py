@@ -28,7 +28,6 @@ from vhmc.transport.map_fit import (
 from vhmc.transport.structured_fit import (
     Graph,
     best_structured,
-    fit_structured,
     is_sane,
 )
 from vhmc.transport.transport_map import TransportMap
@@ -109,6 +108,10 @@ class Trainer:
         """Whether the transport map needs no residual."""
         return self.surrogate.residual.is_zero and self._error <= self._sufficient
 
+    def use_graph(self, graph: Graph | None) -> None:
+        """Fit maps along this graph from now on."""
+        self._graph = graph
+
     def require_residual(self) -> None:
         """Fit a residual from now on: without one the draws were not good."""
         self._sufficient = 0.0
@@ -159,7 +162,7 @@ class Trainer:
         if transport.cliques is None and not self._gains_by_graph(points, transport):
             return transport
         trial = best_structured(self._rng, points, self._graph, weights, self._choice)
-        if not is_sane(self._rng, trial.transport, points, weights):
+        if trial is None or not is_sane(self._rng, trial.transport, points, weights):
             return transport
         common = np.minimum(weights, typicality(trial.transport, points)) + 1e-6
         errors = [
@@ -178,7 +181,11 @@ class Trainer:
         if is_out.sum() < 4 or (~is_out).sum() < FEWEST_FOR_GRAPH:
             return False
         kept, out = points.where(~is_out), points.where(is_out)
-        trial = fit_structured(self._rng, kept, self._graph, weights[~is_out])
+        trial = best_structured(
+            self._rng, kept, self._graph, weights[~is_out], self._choice
+        )
+        if trial is None:
+            return False
         old, new = (
             typical_error(one, out, weights[is_out])
             for one in (transport, trial.transport)

@@ -1,5 +1,6 @@
 """Fit a map along the model's graph: a conditional layer, then one of the hubs."""
 
+import contextlib
 import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -143,14 +144,20 @@ def best_structured(
     graph: Graph,
     weights: np.ndarray,
     choice: Choice | None,
-) -> Structured:
+) -> Structured | None:
     """The better of two maps: with hubs and functions chosen anew, or as before.
 
     choice: of hubs and functions; none if there is no map yet.
+
+    Returns None if the points are too few or too far apart for any.
     """
-    trials = [fit_structured(rng, points, graph, weights)]
-    if choice is not None:
-        trials.append(fit_structured(rng, points, graph, weights, choice))
+    trials = []
+    for one in [None] if choice is None else [None, choice]:
+        # Points scattered over many orders of magnitude leave nothing to solve with.
+        with contextlib.suppress(np.linalg.LinAlgError, ValueError):
+            trials.append(fit_structured(rng, points, graph, weights, one))
+    if not trials:
+        return None
     common = np.min([typicality(one.transport, points) for one in trials], axis=0)
     common = common + 1e-3 * weights
     return min(trials, key=lambda one: typical_error(one.transport, points, common))
