@@ -32,11 +32,11 @@ Batch = Any
 
 
 class Steps(NamedTuple):
-    """How long and how fast; data of the compiled program, so nothing is recompiled.
+    r"""How long and how fast; data of the compiled program, so nothing is recompiled.
 
     number: of steps.
     rate: step size at first; it falls to zero as a cosine.
-    penalty: $\\lambda$, in the units of the loss.
+    penalty: $\lambda$, in the units of the loss.
     """
 
     number: int

@@ -57,18 +57,24 @@ class ResidualChoice(AbstractResidualFit):
         is_out[: len(self._is_out)] = self._is_out
         self._is_out = is_out
         is_contest = redraw or choose_anew
-        options = {
-            "redraw": redraw,
-            "choose_anew": choose_anew,
-            "least_ridge": least_ridge,
-        }
+
+        def fitted(family: AbstractResidualFit) -> Fitted:
+            return family.fit(
+                rng,
+                training,
+                is_out,
+                redraw=redraw,
+                choose_anew=choose_anew,
+                least_ridge=least_ridge,
+            )
+
         if self._is_trained and not is_contest:
-            return self._trained.fit(rng, training, is_out, **options)
-        simple = self._simple.fit(rng, training, is_out, **options)
+            return fitted(self._trained)
+        simple = fitted(self._simple)
         if not (is_contest and self._is_worth(training, simple.error)):
             self._is_trained = self._is_trained and not is_contest
             return simple
-        trained = self._trained.fit(rng, training, is_out, **options)
+        trained = fitted(self._trained)
         self._is_trained = trained.error < BETTER * simple.error
         return trained if self._is_trained else simple
 

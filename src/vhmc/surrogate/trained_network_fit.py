@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vhmc._types import Scalar
+from vhmc._types import Scalar, Shared
 from vhmc.numerics.bases import softplus
 from vhmc.numerics.proximal_adam import Steps, minimise
 from vhmc.surrogate.network_fit import place, solve_with
@@ -39,11 +39,11 @@ CHUNK = 128
 class Params(NamedTuple):
     """All that is trained."""
 
-    directions: jax.Array
-    offsets: jax.Array
-    mixing: jax.Array
-    shifts: jax.Array
-    weights: jax.Array
+    directions: Shared
+    offsets: Shared
+    mixing: Shared
+    shifts: Shared
+    weights: Shared
 
     def network(self) -> TrainedNetwork:
         """The residual, in double precision on the host."""
@@ -54,11 +54,11 @@ class Params(NamedTuple):
 class Points(NamedTuple):
     """What the loss needs of the training set; weights are relative to their mean."""
 
-    x: jax.Array
-    grad: jax.Array
-    energy: jax.Array
-    weight: jax.Array
-    energy_weight: jax.Array
+    x: Shared
+    grad: Shared
+    energy: Shared
+    weight: Shared
+    energy_weight: Shared
 
 
 class TrainedNetworkFit(AbstractResidualFit):
