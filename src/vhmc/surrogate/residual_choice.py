@@ -11,17 +11,19 @@ FEWEST_DIMENSIONS = 4
 """Below it random features cover the space, and nothing is left to be trained."""
 FEWEST_POINTS = 150
 """Typical points below which no network is trained: a quarter of them judges it."""
-BETTER = 0.8
+BETTER = 0.9
 """Fraction of the simpler family's error that the trained one must be below."""
 GOOD = 0.01
 """Error of the simpler family at which nothing is left to gain."""
+GROWTH = 1.25
+"""Times the points after which the families compete again on the same map."""
 
 
 class ResidualChoice(AbstractResidualFit):
     """Fits random features, and a trained network where that has a chance to be better.
 
-    The families compete whenever the map is new or choices are made anew; between these
-    fits only the one chosen is fitted.
+    The families compete whenever the map is new, choices are made anew, or the points
+    have become more by a quarter; between these fits only the one chosen is fitted.
 
     simple: the family that is used unless the other is better.
     trained: the other.
@@ -34,6 +36,7 @@ class ResidualChoice(AbstractResidualFit):
         self._trained = TrainedNetworkFit() if trained is None else trained
         self._is_trained = False
         self._is_out = np.zeros(0, dtype=bool)
+        self._num_points = 0
 
     def reset(self) -> None:
         self._simple.reset()
@@ -56,7 +59,10 @@ class ResidualChoice(AbstractResidualFit):
         is_out = is_out.copy()
         is_out[: len(self._is_out)] = self._is_out
         self._is_out = is_out
-        is_contest = redraw or choose_anew
+        is_grown = len(training.x) >= GROWTH * self._num_points
+        is_contest = redraw or choose_anew or is_grown
+        if is_contest:
+            self._num_points = len(training.x)
 
         def fitted(family: AbstractResidualFit) -> Fitted:
             return family.fit(
