@@ -51,7 +51,7 @@ def minimise(
     loss: Callable[[Params, Batch], Scalar],
     params: Params,
     points: Batch,
-    num_points: int,
+    num_points: Array,
     steps: Steps,
 ) -> Params:
     """Parameters after a number of steps on random batches.
