@@ -15,7 +15,7 @@ BETTER = 0.9
 """Fraction of the simpler family's error that the trained one must be below."""
 GOOD = 0.01
 """Error of the simpler family at which nothing is left to gain."""
-GROWTH = 1.25
+GROWTH = 1.15
 """Times the points after which the families compete again on the same map."""
 
 
@@ -23,7 +23,7 @@ class ResidualChoice(AbstractResidualFit):
     """Fits random features, and a trained network where that has a chance to be better.
 
     The families compete whenever the map is new, choices are made anew, or the points
-    have become more by a quarter; between these fits only the one chosen is fitted.
+    have grown by `GROWTH`; between these fits only the one chosen is fitted.
 
     simple: the family that is used unless the other is better.
     trained: the other.
