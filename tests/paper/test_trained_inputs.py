@@ -36,7 +36,7 @@ def test_the_solve_is_the_online_fit():
     thetas, grads = gradients(20)
     basis = additive(jax.random.key(0), 8, GUIDE)
     fit = score_matching.init(8, 0.1)
-    for theta, grad in zip(thetas, grads, strict=True):
+    for theta, grad in zip(jnp.asarray(thetas), jnp.asarray(grads), strict=True):
         fit = score_matching.update(fit, basis.jacobian(theta), grad)
     solved = refit(basis, thetas, grads, 0.1)
     np.testing.assert_allclose(solved.weights, fit.weights, rtol=1e-6)
