@@ -92,8 +92,8 @@ class ResidualChoice(AbstractResidualFit):
         )
 
 
-def default_fit(capacity: int, dim: int) -> AbstractResidualFit:
-    """The families of a run.
+def competing_fit(capacity: int, dim: int) -> AbstractResidualFit:
+    """Random features, and the trained network beside them where it is ever tried.
 
     capacity: of the random features.
     """

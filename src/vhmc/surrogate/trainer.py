@@ -3,8 +3,8 @@
 import numpy as np
 
 from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.surrogate.network_fit import NetworkFit
 from vhmc.surrogate.residual import Guard, ZeroResidual
-from vhmc.surrogate.residual_choice import default_fit
 from vhmc.surrogate.residual_fit import (
     AbstractResidualFit,
     Fitted,
@@ -71,8 +71,7 @@ class Trainer:
     transport: map to begin with.
     num_features: nodes of the network, at most; none leaves the affine map alone.
     rng: places the nodes and splits the data.
-    residual_fit: family of residuals; unless given, random features or a trained
-        network, whichever predicts better.
+    residual_fit: family of residuals; random-feature networks unless given.
     graph: of the model, along which maps are fitted as well.
     """
 
@@ -88,7 +87,7 @@ class Trainer:
         self._choice: Choice | None = None
         self._rng = rng
         self._has_residual = num_features > 0
-        self._residual_fit = residual_fit or default_fit(num_features, transport.dim)
+        self._residual_fit = residual_fit or NetworkFit(num_features)
         guard = Guard(np.inf, GUARD_CURVATURE)
         self.surrogate = Surrogate(transport, ZeroResidual(), guard)
         self._error = np.inf
