@@ -30,13 +30,6 @@ PENALTY = 0.003
 """Of the group lasso, relative to the score error without a residual."""
 GROWTH = 1.15
 """The hidden layers are trained again when there are this many times the points."""
-FLAT = 0.3
-"""Weight of the points around the data at which a gradient of zero is asked for.
-
-Without them a network that predicts well may have deep holes beyond the data.
-"""
-FLAT_REACH, FLAT_SPREAD = (0.8, 1.6), 0.7
-"""These points are those of the data times a factor, plus normal numbers times this."""
 NO_INFLUENCE = 1e-3
 """Weight below which a point is not trained on."""
 CHUNK = 128
@@ -139,8 +132,8 @@ def train(
         jax.random.key(int(rng.integers(2**31))),
         loss,
         single,
-        padded(_points(rng, training)),
-        3 * len(training.x),
+        padded(_points(training)),
+        len(training.x),
         steps,
     )
     end = trained.network()
@@ -218,20 +211,7 @@ def solve_outputs(
     return TrainedNetwork(layers, network.weights + change)
 
 
-def _points(rng: np.random.Generator, training: TrainingSet) -> Points:
-    """The data, and twice as many points around them where the network is to be flat.
-
-    Weights are relative to the mean of the data's.
-    """
+def _points(training: TrainingSet) -> Points:
+    """What the loss needs, with weights relative to their mean."""
     mean = max(float(training.weight.mean()), 1e-12)
-    number, dim = training.x.shape
-    factor = rng.uniform(*FLAT_REACH, (2 * number, 1))
-    noise = FLAT_SPREAD * rng.standard_normal((2 * number, dim))
-    around, none = np.tile(training.x, (2, 1)) * factor + noise, np.zeros(2 * number)
-    return Points(
-        np.concatenate([training.x, around]),
-        np.concatenate([training.grad, np.zeros_like(around)]),
-        np.concatenate([training.energy, none]),
-        np.concatenate([training.weight / mean, none + FLAT]),
-        np.concatenate([training.energy_weight / mean, none]),
-    )
+    return Points(*training[:3], training.weight / mean, training.energy_weight / mean)
