@@ -54,16 +54,21 @@ def random_network(dim=3, inner=6, outer=5):
 
 @pytest.fixture(scope="module", autouse=True)
 def narrow():
-    """Narrow layers, which are trained sooner."""
+    """Narrow layers, which are trained sooner, and a penalty above the batches' noise.
+
+    At the default penalty one or two of the eight inputs kept weights with some seeds.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trained_network_fit, "WIDTHS", (24, 16))
+        patch.setattr(trained_network_fit, "PENALTY", 0.01)
         yield
 
 
-@pytest.fixture(scope="module")
-def trained(narrow):
-    """A network trained on the residual of two coordinates."""
-    return train(np.random.default_rng(2), two_of_ten(), None, 3000, 1e-2)
+@pytest.fixture(scope="module", params=[2, 12])
+def trained(narrow, request):
+    """A network trained on the residual of two coordinates, for two seeds."""
+    rng = np.random.default_rng(request.param)
+    return train(rng, two_of_ten(), None, 4000, 1e-2)
 
 
 def test_gradients_are_those_of_autodiff():
