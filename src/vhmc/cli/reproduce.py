@@ -18,6 +18,12 @@ Out = Annotated[
 Quick = Annotated[bool, typer.Option("--quick", help="A small version, in a minute.")]
 Full = Annotated[bool, typer.Option("--full", help="The paper's own length: hours.")]
 Data = Annotated[Path | None, typer.Option(help="Data file, or a folder with it.")]
+TrainedInputs = Annotated[
+    bool,
+    typer.Option(
+        "--trained-inputs", help="Also the form whose input weights are trained."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Of all random numbers.", min=0, max=2**32 - 1)]
 
 
@@ -38,6 +44,7 @@ def reproduce_beta_binomial(
     start: Annotated[
         str | None, typer.Option(help="Where to start, m,K as 0.001,1000.")
     ] = None,
+    trained_inputs: TrainedInputs = False,
     seed: Seed = 0,
 ) -> None:
     """Experiment 1: cancer mortality; the surrogate improves as its nodes grow."""
@@ -47,6 +54,7 @@ def reproduce_beta_binomial(
         "num_train": train,
         "ridge": ridge,
         "start": numbers("--start", start, float, 2),
+        "trained_inputs": trained_inputs,
         "seed": seed,
     }
     _reproduce("beta-binomial", out, given, quick=quick)
@@ -87,11 +95,12 @@ def reproduce_ica(
     limit: Annotated[
         float | None, typer.Option(help="Seconds of every method.")
     ] = None,
+    trained_inputs: TrainedInputs = False,
     data: Data = None,
     seed: Seed = 0,
 ) -> None:
     """Experiment 4: independent components of an MEG recording, by time."""
-    given = {"limit": limit, "seed": seed}
+    given = {"limit": limit, "trained_inputs": trained_inputs, "seed": seed}
     _reproduce("ica", out, given, quick=quick, full=full, data=data)
 
 

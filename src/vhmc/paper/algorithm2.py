@@ -81,6 +81,7 @@ class VHMC(eqx.Module):
     acceptance: wanted mean acceptance probability.
     mass: mass matrix, identity unless given.
     nodes: law of the node parameters, called with a key, $s$ and the Laplace guide.
+    trains_inputs: whether the input weights are trained, once, after half of training.
     """
 
     num_features: int = 100
@@ -93,6 +94,7 @@ class VHMC(eqx.Module):
     acceptance: float = 0.85
     mass: Mass | None = None
     nodes: NodeLaw = additive
+    trains_inputs: bool = False
 
     def __check_init__(self):
         if self.num_features < 1:
@@ -152,11 +154,15 @@ class VHMC(eqx.Module):
                 f"the law of the nodes gave {basis.num_features} nodes, not "
                 f"{self.num_features}"
             )
-        mean_curvature = jnp.sum(guide.whiten**2) / theta.shape[0]
-        ridge = RIDGE_SHARE * mean_curvature if self.ridge is None else self.ridge
-        fit = score_matching.init(self.num_features, ridge)
+        fit = score_matching.init(self.num_features, self.ridge_for(guide))
         zero = jnp.zeros((), dtype=int)
         return VHMCState(theta, fit, basis, guide, kernel, zero, zero)
+
+    def ridge_for(self, guide: Gaussian) -> float | Array:
+        """The ridge, unless given relative to the guide's mean curvature."""
+        if self.ridge is not None:
+            return self.ridge
+        return RIDGE_SHARE * jnp.sum(guide.whiten**2) / guide.mean.shape[0]
 
     def potential(self, state: VHMCState) -> Blend:
         r"""$V_t = \mu_t z_t + (1 - \mu_t) g$ for the next iteration."""

@@ -20,8 +20,9 @@ from vhmc.evaluation.target import Target
 from vhmc.numerics.bases import Additive, softplus
 from vhmc.numerics.gaussian import Gaussian
 from vhmc.numerics.hmc import HMC
-from vhmc.paper.algorithm2 import RIDGE_SHARE, VHMC, Schedule
+from vhmc.paper.algorithm2 import VHMC, Schedule
 from vhmc.paper.potentials import Blend, Surrogate
+from vhmc.paper.trained_inputs import train_inputs
 from vhmc.surrogate.network import Nodes
 from vhmc.surrogate.network_fit import solve_with
 
@@ -67,9 +68,8 @@ def train_in_blocks(
     if not isinstance(basis, Additive) or basis.activation is not softplus:
         raise ValueError("training in blocks needs additive softplus nodes")
     nodes = Nodes(np.asarray(basis.directions), np.asarray(basis.offsets))
-    ridge = method.ridge
-    if ridge is None:
-        ridge = RIDGE_SHARE * float(jnp.sum(guide.whiten**2)) / target.dim
+    ridge = float(method.ridge_for(guide))
+    is_trained = not method.trains_inputs
     surrogate = Surrogate(basis, jnp.zeros(method.num_features))
     gram = np.zeros((method.num_features, method.num_features))
     moment = np.zeros(method.num_features)
@@ -112,6 +112,16 @@ def train_in_blocks(
         grads.append(grad)
         seconds["evaluating"] += time.perf_counter() - began
         began = time.perf_counter()
+        if not is_trained and 2 * num_done >= method.num_train:
+            is_trained = True
+            new, grad = np.concatenate(thetas), np.concatenate(grads)
+            known = np.isfinite(grad).all(axis=1)
+            basis = train_inputs(
+                *(jax.random.fold_in(key_moves, 2**31), surrogate, guide),
+                *(new[known], grad[known]),
+            )
+            nodes = Nodes(np.asarray(basis.directions), np.asarray(basis.offsets))
+            gram, moment = np.zeros_like(gram), np.zeros_like(moment)
         more_gram, more_moment = nodes.normal_terms(new[known], grad[known])
         gram += more_gram
         moment += more_moment

@@ -73,3 +73,11 @@ def update(
     shrink = jsp.linalg.solve_triangular(lower + eye, white, lower=True)
     shrink = jsp.linalg.solve_triangular(lower, shrink, lower=True, trans="T")
     return ScoreFit(fit.weights + cross @ residual, fit.root - cross @ shrink)
+
+
+def solve(gram: Square, moment: Float[Array, " s"], ridge: float | Array) -> ScoreFit:
+    r"""The fit to many gradients at once, from $\sum A^\top A$ and $\sum A^\top g$."""
+    eye = jnp.eye(moment.shape[0])
+    lower = jnp.linalg.cholesky(gram + ridge * eye)
+    weights = jsp.linalg.cho_solve((lower, True), moment)
+    return ScoreFit(weights, jsp.linalg.solve_triangular(lower, eye, lower=True).T)

@@ -13,6 +13,7 @@ from vhmc.evaluation.evaluator import RunFailure, most_common
 from vhmc.evaluation.target import Target
 from vhmc.numerics.hmc import HMCInfo
 from vhmc.paper.algorithm2 import VHMC, VHMCState
+from vhmc.paper.trained_inputs import refit, train_inputs
 
 PATIENCE = 200
 """Proposals in a row without an acceptance after which a chain is called stuck."""
@@ -86,6 +87,11 @@ def train(
             states = _learn(settings, arrays, states, energy, grad)
         accepted[num_done] = moved
         num_done += 1
+        if method.trains_inputs and num_done == method.num_train // 2:
+            known = accepted[:num_done] & np.isfinite(energies[:num_done])
+            states = _with_trained_inputs(
+                *(keys, method, states, known, thetas[:num_done], grads[:num_done])
+            )
         if np.sum(reasons != "") == MOST_FAILURES:
             raise RunFailure(
                 f"the model failed at the last {MOST_FAILURES} points of training, "
@@ -95,6 +101,28 @@ def train(
         if num_done > PATIENCE and not accepted[num_done - PATIENCE : num_done].any():
             break
     return [outcome(row) for row in range(len(keys))]
+
+
+def _with_trained_inputs(
+    keys: Key[Array, " r"],
+    method: VHMC,
+    states: VHMCState,
+    known: np.ndarray,
+    thetas: np.ndarray,
+    grads: np.ndarray,
+) -> VHMCState:
+    """States whose nodes are trained on what each replica has seen, and fitted anew."""
+    known = known & np.isfinite(grads).all(axis=2)
+    rows = []
+    for row, key in enumerate(keys):
+        state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
+        theta, grad = thetas[known[:, row], row], grads[known[:, row], row]
+        # The moves fold in the iterations, which never reach this number.
+        key = jax.random.fold_in(key, 2**31)
+        basis = train_inputs(key, state.surrogate, state.guide, theta, grad)
+        ridge = float(method.ridge_for(state.guide))
+        rows.append(state._replace(basis=basis, fit=refit(basis, theta, grad, ridge)))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 
 def _failure(state: VHMCState, num_done: int, last_accepted: int) -> str | None:

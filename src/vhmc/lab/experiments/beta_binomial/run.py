@@ -46,6 +46,7 @@ class Settings:
     draws: draws of each of 4 chains on the frozen surrogate.
     start: where the search for the mode and the chains begin, as `(m, K)`; unless given
         the search begins at (0.001, 1000) and the chains at the mode.
+    trained_inputs: whether the form whose input weights are trained runs as well.
     seed: of all random numbers.
     """
 
@@ -57,6 +58,7 @@ class Settings:
     acceptance: float = 0.85
     draws: int = 1000
     start: tuple[float, float] | None = None
+    trained_inputs: bool = False
     seed: int = 0
 
     def __post_init__(self):
@@ -67,7 +69,7 @@ class Settings:
         if self.draws < 1:
             raise ValueError(f"draws must be at least 1, got {self.draws}")
 
-    def method(self, num_features: int) -> VHMC:
+    def method(self, num_features: int, trains_inputs: bool = False) -> VHMC:
         """The algorithm at one number of nodes."""
         return VHMC(
             num_features=num_features,
@@ -76,6 +78,7 @@ class Settings:
             num_train=self.num_train,
             acceptance=self.acceptance,
             nodes=NODES,
+            trains_inputs=trains_inputs,
         )
 
 
@@ -84,6 +87,7 @@ class Results(NamedTuple):
 
     panels: number of nodes, divergence and log probabilities on the grid of the
         repetition of median divergence.
+    trained_rows: numbers of the form whose input weights are trained, if it ran.
     """
 
     rows: list[dict[str, Any]]
@@ -91,11 +95,15 @@ class Results(NamedTuple):
     exact: Exact
     costs: dict[str, int]
     seconds: float
+    trained_rows: list[dict[str, Any]]
 
 
 def run(folder: Path, settings: Settings, progress: Progress) -> Results:
     """Train and measure all repetitions; an interrupted run is resumed."""
-    methods = [settings.method(number) for number in settings.nodes]
+    forms = (False, True) if settings.trained_inputs else (False,)
+    methods = [
+        settings.method(number, form) for form in forms for number in settings.nodes
+    ]
     target = beta_binomial()
     start = target.start
     if settings.start is not None:
@@ -107,22 +115,28 @@ def run(folder: Path, settings: Settings, progress: Progress) -> Results:
     exact = exact_posterior()
     parts = [
         Part(
-            f"{method.num_features} nodes",
+            f"{method.num_features} nodes" + ", trained" * method.trains_inputs,
             0.0005 * settings.repetitions * settings.num_train + 8,
             partial(_part, settings, method, target, fitted.guide, theta, exact),
         )
         for method in methods
     ]
-    done = run_parts(folder, inputs(settings), parts, progress).values()
-    panels = [(int(one["nodes"]), float(one["panel_kl"]), one["log_q"]) for one in done]
-    rows = [row for one in done for row in json.loads(str(one["rows"]))]
+    done = list(run_parts(folder, inputs(settings), parts, progress).values())
+    rows, trained_rows = (
+        [row for one in some for row in json.loads(str(one["rows"]))]
+        for some in (done[: len(settings.nodes)], done[len(settings.nodes) :])
+    )
+    panels = [
+        (int(one["nodes"]), float(one["panel_kl"]), one["log_q"])
+        for one in done[: len(settings.nodes)]
+    ]
     costs = {
         "search": fitted.num_search,
         "hessian": fitted.num_hessian,
-        "training": sum(int(row["evaluations"]) for row in rows),
+        "training": sum(int(row["evaluations"]) for row in rows + trained_rows),
     }
     seconds = sum(float(one["part_seconds"]) for one in done)
-    return Results(rows, panels, exact, costs, seconds)
+    return Results(rows, panels, exact, costs, seconds, trained_rows)
 
 
 def _part(

@@ -22,7 +22,7 @@ MEASURES = (
 
 def write(folder: Path, settings: Settings, results: Results, quick: bool) -> Story:
     """Write figures, numbers and settings; return the story for the page."""
-    table = summarise(results.rows)
+    table, trained = summarise(results.rows), summarise(results.trained_rows)
     surrogates = [
         (f"s = {number}   (KL {kl:.2g})", log_q) for number, kl, log_q in results.panels
     ]
@@ -34,6 +34,9 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
             figure.suptitle("quick version", color="#b42318")
     output.save_table(folder, "numbers", results.rows)
     output.save_table(folder, "summary", table)
+    if trained:
+        output.save_table(folder, "numbers-trained", results.trained_rows)
+        output.save_table(folder, "summary-trained", trained)
     panels = (
         Panel(
             "Approximate posteriors",
@@ -73,8 +76,9 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
                 "accept": f"{line['acceptance_training']:.2f}",
                 "leak": f"{line['num_leaking']}/{line['repetitions']}",
                 "warned": f"{line['num_warned']}/{line['repetitions']}",
+                **_trained_columns(trained[index : index + 1]),
             }
-            for line in table
+            for index, line in enumerate(table)
         ),
         {"evaluations": str(results.costs)},
         quick,
@@ -85,6 +89,19 @@ def write(folder: Path, settings: Settings, results: Results, quick: bool) -> St
         evaluations=results.costs,
         kl_falls_by=fall(table),
     )
+
+
+def _trained_columns(lines: list[dict[str, float]]) -> dict[str, str]:
+    """The same numbers of the form whose input weights are trained, if it ran."""
+    return {
+        f"{name}, trained": f"{line[key]:.2g}"
+        for line in lines
+        for name, key in (
+            ("KL", "kl_median"),
+            ("D_SM", "d_sm_median"),
+            ("mean err", "mean_error_median"),
+        )
+    }
 
 
 def _claim(table: list[dict[str, Any]]) -> Claim:

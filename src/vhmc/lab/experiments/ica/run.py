@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 import scipy.optimize
 
@@ -62,6 +63,7 @@ class Settings:
         range of steps that it states, as 1e4 does.
     num_rows: of the data; None means all.
     truth_draws: of the exact run that errors are measured against.
+    trained_inputs: whether the form whose input weights are trained runs as well.
     seed: of all random numbers.
     """
 
@@ -80,6 +82,7 @@ class Settings:
     batch_size: int = 500
     num_rows: int | None = None
     truth_draws: int = 30_000
+    trained_inputs: bool = False
     seed: int = 0
 
     def __post_init__(self):
@@ -141,10 +144,17 @@ def _methods(arena: Arena, settings: Settings) -> dict[str, Method]:
         nodes=partial(additive, scale=settings.scale),
     )
     size, natural = settings.batch_size, natural_gradient
+    trained = eqx.tree_at(lambda method: method.trains_inputs, method, True)
+    extension = {
+        "VHMC, trained inputs": partial(
+            contenders.vhmc, arena, trained, with_training=True
+        )
+    }
     return {
         "HMC": partial(contenders.hmc, arena, settings.num_steps, 1),
         "SGLD": partial(contenders.sgld, arena, schedule, size, precondition=natural),
         "VHMC": partial(contenders.vhmc, arena, method, with_training=True),
+        **(extension if settings.trained_inputs else {}),
         "HMC, Laplace mass": partial(contenders.laplace_mass, arena, 1),
         **contenders.without_settings(arena),
     }
