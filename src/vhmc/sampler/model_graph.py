@@ -55,7 +55,9 @@ def model_graph(target: Target, structure: Any = True) -> Structure:
     if edges is not None:
         return known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
     full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
-    return known.with_graph(full if dim <= MAX_DENSE else None, "assumed")
+    # Emulated outputs, which need an affine map, know more than a full graph does.
+    is_assumed = dim <= MAX_DENSE and target.observable is None
+    return known.with_graph(full if is_assumed else None, "assumed")
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:

@@ -22,6 +22,8 @@ class TrainingSet(NamedTuple):
     energy_weight: influence of each energy.
     is_typical: whether the point counts when an error is measured.
     cliques: latent coordinates that interact, as the transport map knows them.
+    outputs: of the forward model, NaN where there are none; None if it is not known.
+    transport: the map to the unconstrained space.
     """
 
     x: np.ndarray
@@ -31,19 +33,14 @@ class TrainingSet(NamedTuple):
     energy_weight: np.ndarray
     is_typical: np.ndarray
     cliques: tuple[np.ndarray, ...] | None = None
+    outputs: np.ndarray | None = None
+    transport: TransportMap | None = None
 
     def where(self, chosen: np.ndarray | slice) -> "TrainingSet":
         """Some of the points."""
-        x, grad, energy, weight, energy_weight, is_typical, cliques = self
-        return TrainingSet(
-            x[chosen],
-            grad[chosen],
-            energy[chosen],
-            weight[chosen],
-            energy_weight[chosen],
-            is_typical[chosen],
-            cliques,
-        )
+        rows = (part[chosen] for part in self[:6])
+        outputs = None if self.outputs is None else self.outputs[chosen]
+        return TrainingSet(*rows, self.cliques, outputs, self.transport)
 
 
 def training_set(
@@ -82,4 +79,6 @@ def training_set(
         weight * energy_cap,
         is_typical,
         transport.cliques,
+        None if log.outputs is None else log.outputs[known],
+        transport,
     )
