@@ -1,7 +1,7 @@
 """The evaluator: a budget of evaluations, and the log of all that were made."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -276,7 +276,7 @@ class Evaluator:
         self._watch.spent(number, is_replayed)
 
 
-def joined(parts: list[Evaluations]) -> Evaluations:
+def joined(parts: Sequence[Evaluations]) -> Evaluations:
     """Evaluations one after the other."""
     energy, grad, reason = (
         np.concatenate([part[place] for part in parts]) for place in range(3)

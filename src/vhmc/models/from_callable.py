@@ -177,8 +177,9 @@ def unconstrained(
     pulled = batched(pull)
 
     def ask(thetas: np.ndarray) -> Answers:
-        value, grad, *rest = caller(points(thetas))
-        grad = pulled(thetas, grad) if with_grad else grad
-        return Answers(value + log_jacobians(thetas), grad, *rest)
+        answer = caller(points(thetas))
+        grad = pulled(thetas, answer.grad) if with_grad else answer.grad
+        value = answer.value + log_jacobians(thetas)
+        return answer._replace(value=value, grad=grad)
 
     return ask

@@ -101,7 +101,7 @@ def least_squares_target(
     prior_rows = batched(jax.value_and_grad(in_full))
     # The transform of a likelihood has no Jacobian, `unconstrained` adds one.
     beyond = batched(jax.value_and_grad(prior)) if is_constrained else prior_rows
-    ask = caller
+    ask: Callable[[np.ndarray], Answers] = caller
     if is_constrained:
         ask = unconstrained(caller, parameters, with_grad=differences is None)
 

@@ -1,5 +1,7 @@
 """Let two families of residuals compete by their held-out score error."""
 
+from typing import Any
+
 import numpy as np
 
 from vhmc.evaluation.observable import Observable
@@ -9,8 +11,8 @@ from vhmc.surrogate.residual_fit import AbstractResidualFit, Fitted
 from vhmc.surrogate.training_set import TrainingSet
 
 TIE = 1.1
-"""Emulated outputs may have this factor of the network's error: they know the prior, and
-are normalisable without a guard."""
+"""Emulated outputs may have this factor of the network's error: they know the prior,
+and are normalisable without a guard."""
 
 
 class CompetingFit(AbstractResidualFit):
@@ -45,8 +47,8 @@ class CompetingFit(AbstractResidualFit):
         least_ridge: float,
     ) -> Fitted:
         """Fit both where something is chosen, else the one that was better."""
-        options = {"redraw": redraw, "least_ridge": least_ridge}
-        options["choose_anew"] = choose_anew
+        options: dict[str, Any] = {"redraw": redraw, "choose_anew": choose_anew}
+        options["least_ridge"] = least_ridge
         is_open = redraw or choose_anew
         emulated = networked = None
         if self._observable_fit.serves(training) and (is_open or self._emulates):

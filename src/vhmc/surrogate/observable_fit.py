@@ -96,8 +96,8 @@ class ObservableFit(AbstractResidualFit):
 def affine_layer(training: TrainingSet) -> Affine | None:
     """The transport map, if it is one affine layer."""
     layers = () if training.transport is None else training.transport.layers
-    is_affine = len(layers) == 1 and isinstance(layers[0], Affine)
-    return layers[0] if is_affine else None
+    first = layers[0] if len(layers) == 1 else None
+    return first if isinstance(first, Affine) else None
 
 
 def has_outputs(training: TrainingSet) -> np.ndarray:

@@ -38,9 +38,18 @@ class TrainingSet(NamedTuple):
 
     def where(self, chosen: np.ndarray | slice) -> "TrainingSet":
         """Some of the points."""
-        rows = (part[chosen] for part in self[:6])
-        outputs = None if self.outputs is None else self.outputs[chosen]
-        return TrainingSet(*rows, self.cliques, outputs, self.transport)
+        x, grad, energy, weight, energy_weight, is_typical, *_ = self
+        return TrainingSet(
+            x[chosen],
+            grad[chosen],
+            energy[chosen],
+            weight[chosen],
+            energy_weight[chosen],
+            is_typical[chosen],
+            self.cliques,
+            None if self.outputs is None else self.outputs[chosen],
+            self.transport,
+        )
 
 
 def training_set(

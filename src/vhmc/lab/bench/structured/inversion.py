@@ -8,13 +8,15 @@ $\log \theta_k$ has the log density $-\frac12 (\log \theta_k / 2)^2$ **in** $\th
 """
 
 import functools
+import json
+from importlib import resources
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 
 from vhmc.evaluation.target import Target
-from vhmc.lab.bench.problem import Draws
+from vhmc.lab.bench.problem import Draws, Problem
 from vhmc.lab.data.dataset import find_folder
 from vhmc.models.from_forward import from_forward
 
@@ -49,6 +51,7 @@ class Membrane:
         self._stiffness = self._stiffness_by_cell()
         self._load = np.full(self._size, LOAD / GRID**2)
         self._sensors = _sensors(side)
+        self._last: tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None = None
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """Deflections at the sensors."""
@@ -64,17 +67,16 @@ class Membrane:
         return -np.bincount(self._cell, by_element, CELLS**2)
 
     def _solution(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        theta = np.asarray(theta, dtype=float)
-        if getattr(self, "_last", None) is None or not np.array_equal(
-            self._last[0], theta
-        ):
+        # The adjoint is asked for where the outputs were: one factor serves both.
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
             band = (self._stiffness @ theta).reshape(-1, self._size)
             factor = scipy.linalg.cholesky_banded(band, lower=True, check_finite=False)
             u = scipy.linalg.cho_solve_banded(
                 (factor, True), self._load, check_finite=False
             )
-            self._last = theta.copy(), (u, factor)
-        return self._last[1]
+            last = self._last = theta.copy(), (u, factor)
+        return last[1]
 
     def _stiffness_by_cell(self) -> scipy.sparse.csr_array:
         """Lower bands of the stiffness matrix, flat, as a linear map of theta."""
@@ -127,6 +129,15 @@ def measurements() -> np.ndarray:
     """The deflections, from the folder that VHMC_DATA names."""
     with np.load(find_folder("VHMC_DATA", FILE) / FILE) as file:
         return file["measurements"]
+
+
+def problem() -> Problem:
+    """The posterior with its moments, made by benchmarks/poisson_reference.py."""
+    text = resources.files(__package__).joinpath(REFERENCE).read_text()
+    moments = json.loads(text)
+    mean, sd = (np.array(moments[kind]) for kind in ("mean", "sd"))
+    names = tuple(f"log_theta[{i + 1}]" for i in range(len(mean)))
+    return Problem("poisson64", target, quantities, names, mean, sd)
 
 
 def quantities(draws: Draws) -> np.ndarray:
