@@ -106,7 +106,8 @@ def least_squares_target(
         ask = unconstrained(caller, parameters, with_grad=differences is None)
 
     def answers(thetas: np.ndarray) -> Answers:
-        answer, (energy, grad) = ask(thetas), beyond(thetas)
+        answer = ask(thetas)
+        energy, grad = beyond(thetas)
         total = answer.grad if differences else answer.grad - grad
         return answer._replace(value=answer.value - energy, grad=total)
 
@@ -125,14 +126,17 @@ def normal_errors(data: ArrayLike, sd: ArrayLike) -> tuple[np.ndarray, np.ndarra
     """Data as a vector, and the standard deviation of each error."""
     try:
         values = np.array(data, dtype=float).ravel()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"data must be numbers, got {shown(data)}") from error
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError("data must be finite numbers, one at least")
+    try:
         sds = np.array(sd, dtype=float)
         sds = np.broadcast_to(sds.ravel() if sds.ndim else sds, values.shape).copy()
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"noise_sd must be a number, or one for each entry of data, got {shown(sd)}"
         ) from error
-    if not values.size or not np.isfinite(values).all():
-        raise ValueError("data must be finite numbers, one at least")
     if not ((sds > 0) & np.isfinite(sds)).all():
         raise ValueError("standard deviations of the noise must be positive")
     return values, sds
