@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import vhmc
-from vhmc.evaluation.ledger import LedgerFile
+from vhmc.evaluation.evaluator import Evaluator
+from vhmc.evaluation.ledger import LedgerFile, Round
+from vhmc.evaluation.replay import Replay
 
 MATRIX = np.random.default_rng(3).standard_normal((6, 2))
 DATA = np.linspace(-1.0, 1.0, 6)
@@ -97,24 +99,24 @@ def test_outputs_of_another_number_than_the_data_are_the_reason():
 @pytest.mark.filterwarnings("ignore:verdict")
 def test_a_resumed_run_replays_outputs_bit_for_bit(tmp_path):
     options = {"draws": 50, "chains": 2, "seed": 3}
-    whole = vhmc.sample(make(), 120, ledger=tmp_path / "run.vhmc", **options)
+    whole = vhmc.sample(make(), 60, ledger=tmp_path / "run.vhmc", **options)
     target = make()
-    again = vhmc.sample(target, 120, ledger=tmp_path / "run.vhmc", **options)
+    again = vhmc.sample(target, 60, ledger=tmp_path / "run.vhmc", **options)
     assert target.num_evaluations <= 1, "a probe, that the model is the same"
     np.testing.assert_array_equal(again.unconstrained, whole.unconstrained)
     one, other = whole.evaluation_log, again.evaluation_log
     np.testing.assert_array_equal(one.outputs, other.outputs)
 
 
-@pytest.mark.filterwarnings("ignore:verdict")
-def test_a_ledger_without_outputs_can_be_resumed(tmp_path):
-    path = tmp_path / "run.vhmc"
-    plain = make()
-    plain.observable = None
-    vhmc.sample(plain, 60, ledger=path, draws=50, chains=2)
-    file = LedgerFile(path, is_read_only=True)
-    assert all(entry.outputs is None for entry in file.rounds())
+def test_points_of_a_ledger_without_outputs_have_none(tmp_path):
+    thetas, target = np.array([[0.1, 0.2], [0.3, 0.4]]), make()
+    answer = target.evaluate(thetas[:1])
+    file = LedgerFile(tmp_path / "run.vhmc")
+    file.append(Round("points", "search", thetas[:1], *answer[:3], 1, 0.0, 0.0))
+    evaluator = Evaluator(target, 10, Replay(file))
+    found = evaluator.evaluate(thetas, "search").outputs
+    assert np.isnan(found[0]).all() and np.isfinite(found[1]).all()
+    on_file = [entry.outputs for entry in file.rounds()]
     file.close()
-    posterior = vhmc.sample(make(), 100, ledger=path, draws=50, chains=2)
-    outputs = posterior.evaluation_log.outputs
-    assert np.isnan(outputs[:20]).all() and np.isfinite(outputs[-5:]).all()
+    assert on_file[0] is None
+    np.testing.assert_array_equal(on_file[1], found[1:])
