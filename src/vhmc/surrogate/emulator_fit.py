@@ -5,12 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from vhmc.surrogate.emulator import (
-    LINEAR_SHARE,
-    Emulator,
-    gaussians,
-    process_kernel,
-)
+from vhmc.surrogate.emulator import Emulator, gaussians
 
 NUM_GROUPS = 8
 """Groups of outputs; a power of two."""
@@ -20,8 +15,8 @@ NUM_CENTRES = 400
 """Centres of every group, at most."""
 CENTRES_A_DIMENSION = 25
 LEAST_CENTRES = 60
-NUM_DOUBTED = 150
-"""Centres by which the doubt is computed, at most."""
+LINEAR_SHARE = 0.3
+"""Prior variance of the linear part over that of the kernel's."""
 RIDGES = 10.0 ** np.arange(-8.0, 1.0)
 """Ridges that are tried, over the points' mean weight."""
 SLACK = 1.02
@@ -53,7 +48,6 @@ class Design(NamedTuple):
     groups: numbers of the outputs of each group, -1 for none.
     center, scale, weights, centres: as in `Emulator`.
     ridges: one a group.
-    level: as in `Emulator`.
     """
 
     groups: np.ndarray
@@ -62,7 +56,6 @@ class Design(NamedTuple):
     weights: np.ndarray
     centres: np.ndarray
     ridges: np.ndarray
-    level: np.ndarray
 
 
 def influence(misfit: np.ndarray) -> np.ndarray:
@@ -100,7 +93,6 @@ def design(
         scale,
         weights,
         padded * weights[:, None, :],
-        np.zeros(len(groups)),
         np.zeros(len(groups)),
     )
     return _with_ridges(plan, points, is_out, number)
@@ -153,7 +145,7 @@ def solved(plan: Design, points: Measured) -> Emulator:
         _Equations(plan, group, points, number).solve(ridge)
         for group, ridge in enumerate(plan.ridges)
     ]
-    return _emulator(plan, solutions, number, _known(plan, points, number))
+    return _emulator(plan, solutions, number)
 
 
 class _Equations:
@@ -203,7 +195,7 @@ def _with_ridges(
 ) -> tuple[Design, Emulator]:
     """The design with the ridges of least held-out error, and its emulator."""
     kept, out = points.where(~is_out), points.where(is_out)
-    ridges, solutions, errors_left = [], [], []
+    ridges, solutions = [], []
     for group in range(len(plan.groups)):
         equations = _Equations(plan, group, kept, number)
         features = equations.features(plan, group, out.theta, number)
@@ -217,44 +209,11 @@ def _with_ridges(
         best = max(i for i, error in enumerate(errors) if error <= enough)
         ridges.append(RIDGES[best])
         solutions.append(trials[best])
-        errors_left.append(errors[best])
-    plan = plan._replace(ridges=np.array(ridges), level=np.ones(len(ridges)))
-    known = _known(plan, kept, number)
-    # The doubt is as large as the errors at points held out.
-    trial = _emulator(plan, solutions, number, known)
-    doubts = [_only(trial, group).doubts(out.theta)[0] for group in range(len(known))]
-    level = np.array(errors_left) / np.maximum(np.array(doubts) @ out.weight, 1e-300)
-    plan = plan._replace(level=level)
-    return plan, _emulator(plan, solutions, number, known)
+    plan = plan._replace(ridges=np.array(ridges))
+    return plan, _emulator(plan, solutions, number)
 
 
-def _only(emulator: Emulator, group: int) -> Emulator:
-    """The emulator of one group."""
-    center, scale, *rest = (getattr(emulator, name) for name in emulator.__dict__)
-    return Emulator(center, scale, *(part[group : group + 1] for part in rest))
-
-
-def _known(plan: Design, points: Measured, number: int) -> np.ndarray:
-    """What the points say about the kernel's space: $Q$ of every group."""
-    size = min(plan.centres.shape[1], NUM_DOUBTED)
-    some = min(number, size)
-    known = np.zeros((len(plan.groups), size, size))
-    standard = (points.theta - plan.center) / plan.scale
-    for group, ridge in enumerate(plan.ridges):
-        centres = plan.centres[group, :some]
-        prior = process_kernel(centres, centres) + 1e-6 * np.eye(some)
-        near = process_kernel(standard * plan.weights[group], centres)
-        weight = points.weight / points.weight.mean()
-        noise = max(ridge, 1e-6)
-        matrix = noise * prior + near.T @ (near * weight[:, None])
-        inverse = np.linalg.inv(prior) - noise * np.linalg.inv(matrix)
-        known[group, :some, :some] = (inverse + inverse.T) / 2
-    return known
-
-
-def _emulator(
-    plan: Design, solutions: list[np.ndarray], number: int, known: np.ndarray
-) -> Emulator:
+def _emulator(plan: Design, solutions: list[np.ndarray], number: int) -> Emulator:
     dim = plan.weights.shape[1]
     kernel = np.zeros((*plan.centres.shape[:2], plan.groups.shape[1]))
     for rows, solution in zip(kernel, solutions, strict=True):
@@ -267,8 +226,6 @@ def _emulator(
         kernel,
         np.stack([solution[1 : dim + 1] for solution in solutions]),
         np.stack([solution[0] for solution in solutions]),
-        plan.level,
-        known,
     )
 
 

@@ -1,11 +1,10 @@
 r"""The residual of a target whose outputs are emulated in place of its energy.
 
-$$z(x) = p(T(x)) + \tfrac12 |\hat F(T(x))|^2 + \tfrac12 \tau(T(x)) - \tfrac12 |x|^2,$$
+$$z(x) = p(T(x)) + \tfrac12 |\hat F(T(x))|^2 - \tfrac12 |x|^2,$$
 
-with $p$ the energy of the prior, $T$ an affine map, $\hat F$ the emulator of outputs
-less data, in standard deviations, and $\tau$ its doubt: the first three terms are the
-expected energy. The surrogate's energy is at least that of the prior, so that it is
-normalisable if the prior is proper.
+with $p$ the energy of the prior, $T$ an affine map and $\hat F$ the emulator of the
+outputs less the data, in standard deviations. The surrogate's energy is at least that
+of the prior, so that it is normalisable if the prior is proper.
 """
 
 from collections.abc import Callable
@@ -37,21 +36,19 @@ class ObservableResidual(AbstractResidual):
 
     def __call__(self, x: Vector) -> Scalar:
         theta = self.layer.mean + self.layer.factor @ x
-        misfit, doubt = self.emulator(theta)
-        likelihood = 0.5 * (jnp.sum(misfit**2) + doubt)
-        return self.prior(theta) + likelihood - 0.5 * jnp.sum(x**2)
+        misfit = self.emulator(theta)
+        energy = self.prior(theta) + 0.5 * jnp.sum(misfit**2)
+        return energy - 0.5 * jnp.sum(x**2)
 
     def energies(self, x: np.ndarray) -> np.ndarray:
         theta = self.layer.forward(x)
         misfit = np.sum(self.emulator.outputs(theta) ** 2, axis=(1, 2))
-        misfit += self.emulator.doubts(theta)[0] - np.sum(x**2, axis=1)
-        return self.prior_rows(theta)[0] + 0.5 * misfit
+        return self.prior_rows(theta)[0] + 0.5 * misfit - 0.5 * np.sum(x**2, axis=1)
 
     def grads(self, x: np.ndarray) -> np.ndarray:
         theta = self.layer.forward(x)
         misfit = self.emulator.outputs(theta)
         grad = self.prior_rows(theta)[1] + self.emulator.pull_back(theta, misfit)
-        grad = grad + 0.5 * self.emulator.doubts(theta)[1]
         return self.layer.pull_back(x, grad) - x
 
     def on_device(self) -> "ObservableResidual":
