@@ -6,7 +6,7 @@ centres, an output of the group is
 
 $$\hat F(\theta) = \beta + b \cdot p + \sum_i a_i e^{-|p - c_i|^2 / (2 \ell^2)}.$$
 
-A measurement depends on a few of many parameters: on a Poisson inversion with 600 points
+A measurement depends on a few of many parameters: on a Poisson inversion, 600 points,
 groups halved the squared error of the outputs that one kernel for all of them had.
 """
 
