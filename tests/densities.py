@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.evaluator import EvaluationLog, joined
 from vhmc.evaluation.target import Evaluations
 
 
@@ -38,7 +38,7 @@ class Density:
     @property
     def log(self):
         thetas, answers, phases = zip(*self._parts, strict=True)
-        energy, grad, reason = map(np.concatenate, zip(*answers, strict=True))
+        energy, grad, reason, _ = joined(answers)
         return EvaluationLog(
             np.concatenate(thetas),
             energy,

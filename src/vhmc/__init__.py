@@ -28,6 +28,7 @@ from vhmc.evaluation.evaluator import RunFailure
 from vhmc.evaluation.ledger import LedgerError
 from vhmc.evaluation.target import Target
 from vhmc.models.from_callable import from_callable
+from vhmc.models.from_forward import from_forward
 from vhmc.models.from_jax import from_jax
 from vhmc.models.from_numpyro import from_numpyro
 from vhmc.models.from_pymc import from_pymc
@@ -59,6 +60,7 @@ __all__ = [
     "Target",
     "Verdict",
     "from_callable",
+    "from_forward",
     "from_jax",
     "from_numpyro",
     "from_pymc",

@@ -1,7 +1,7 @@
 """The evaluator: a budget of evaluations, and the log of all that were made."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +18,8 @@ class EvaluationLog(NamedTuple):
     is_finite: whether the model gave a finite energy and gradient.
     phase: of the run, in which each was evaluated.
     reason: why the model gave none; empty where it did.
+    outputs: of a forward model, NaN where there are none; None if the target has no
+        `observable`.
     """
 
     theta: np.ndarray
@@ -26,6 +28,7 @@ class EvaluationLog(NamedTuple):
     is_finite: np.ndarray
     phase: np.ndarray
     reason: np.ndarray
+    outputs: np.ndarray | None = None
 
 
 class RunFailure(RuntimeError):
@@ -93,6 +96,7 @@ class Evaluator:
         self._watch = Watch(budget) if watch is None else watch
         self._seconds_a_point = WRITTEN_AFTER
         self._rows: list[tuple[np.ndarray, Evaluations, str]] = []
+        self._is_told = False
 
     @property
     def budget(self) -> int:
@@ -133,7 +137,7 @@ class Evaluator:
             self._rows.append((thetas[num_done : num_done + num_new], parts[-1], phase))
             self._heed_interrupt()
             num_done += num_new
-        answer = Evaluations(*map(np.concatenate, zip(*parts, strict=True)))
+        answer = joined(parts)
         num_failed = int(np.sum(answer.reason != ""))
         if num_failed and phase not in EXPLORATORY:
             LOG.warning(
@@ -153,7 +157,7 @@ class Evaluator:
         """Evaluations of the first points, or of all, from the file or the model."""
         replayed = self._replay.recall("points", phase, thetas)
         if replayed:
-            return Evaluations(replayed.energy, replayed.grad, replayed.reason)
+            return self._on_file(replayed)
         if self._replay.is_kept and self.target.is_serial:
             # Point by point: what is done is written down about every second.
             thetas = thetas[: max(1, int(WRITTEN_AFTER / self._seconds_a_point))]
@@ -183,8 +187,24 @@ class Evaluator:
         for entry in self._replay.rest():
             self._charge(entry.phase, entry.calls, is_replayed=True)
             if entry.kind == "points":
-                answer = Evaluations(entry.energy, entry.grad, entry.reason)
-                self._rows.append((entry.theta, answer, entry.phase))
+                self._rows.append((entry.theta, self._on_file(entry), entry.phase))
+
+    def _on_file(self, entry: Round) -> Evaluations:
+        """Evaluations of a round on file, with outputs if the target has an observable.
+
+        A ledger of an earlier version has none: its points do not count for outputs.
+        """
+        answer = Evaluations(entry.energy, entry.grad, entry.reason)
+        observable = self.target.observable
+        if observable is None:
+            return answer
+        shape = len(entry.energy), len(observable.data)
+        outputs = entry.outputs
+        if outputs is None or outputs.shape != shape:
+            if not self._is_told:
+                LOG.info("the ledger has no outputs of the model for some points")
+            self._is_told, outputs = True, np.full(shape, np.nan)
+        return answer._replace(outputs=outputs)
 
     @property
     def log(self) -> EvaluationLog:
@@ -195,12 +215,10 @@ class Evaluator:
             points = np.zeros((0, dim))
             return EvaluationLog(points, nothing, points, nothing > 0, nothing, nothing)
         theta = np.concatenate([row[0] for row in self._rows])
-        energy, grad, reason = (
-            np.concatenate(part)
-            for part in zip(*(row[1] for row in self._rows), strict=True)
-        )
+        energy, grad, reason, outputs = joined([row[1] for row in self._rows])
         phase = np.concatenate([np.repeat(row[2], len(row[0])) for row in self._rows])
-        return EvaluationLog(theta, energy, grad, np.isfinite(energy), phase, reason)
+        known = np.isfinite(energy)
+        return EvaluationLog(theta, energy, grad, known, phase, reason, outputs)
 
     def _ask(
         self,
@@ -219,8 +237,9 @@ class Evaluator:
         seconds = time.perf_counter() - clock
         number = self.target.num_evaluations - before
         try:
+            cost = number, began, seconds
             self._replay.record(
-                Round(kind, phase, thetas, *answer, number, began, seconds)
+                Round(kind, phase, thetas, *answer[:3], *cost, answer.outputs)
             )
         except LedgerError as error:
             if kind == "points":  # rows of a Hessian are none
@@ -255,6 +274,17 @@ class Evaluator:
     def _charge(self, phase: str, number: int, is_replayed: bool) -> None:
         self.costs[phase] = self.costs.get(phase, 0) + number
         self._watch.spent(number, is_replayed)
+
+
+def joined(parts: Sequence[Evaluations]) -> Evaluations:
+    """Evaluations one after the other."""
+    energy, grad, reason = (
+        np.concatenate([part[place] for part in parts]) for place in range(3)
+    )
+    outputs = [part.outputs for part in parts if part.outputs is not None]
+    return Evaluations(
+        energy, grad, reason, np.concatenate(outputs) if outputs else None
+    )
 
 
 def most_common(reasons: np.ndarray) -> str:

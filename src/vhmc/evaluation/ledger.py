@@ -48,6 +48,11 @@ SCHEMA = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {FORMAT}",
 )
+OUTPUTS = """CREATE TABLE IF NOT EXISTS outputs (
+    point INTEGER PRIMARY KEY REFERENCES points (point),
+    output BLOB NOT NULL          -- float64, little-endian
+)"""
+"""Table of a forward model's outputs; made when there are any."""
 
 
 class LedgerError(ValueError):
@@ -65,6 +70,7 @@ class Round(NamedTuple):
     calls: evaluations that were counted.
     began: seconds since 1970.
     seconds: that the model took.
+    outputs: as in `Evaluations`.
     """
 
     kind: str
@@ -76,6 +82,7 @@ class Round(NamedTuple):
     calls: int
     began: float
     seconds: float
+    outputs: np.ndarray | None = None
 
 
 class LedgerFile:
@@ -141,6 +148,35 @@ class LedgerFile:
                     )
                 ],
             )
+            if entry.outputs is not None:
+                self._append_outputs(number, entry.outputs)
+
+    def _append_outputs(self, number: int, outputs: np.ndarray) -> None:
+        """Write the outputs of a round's points, where the model gave any."""
+        self._run(OUTPUTS)
+        points = self._run(
+            "SELECT point FROM points WHERE round = ? ORDER BY point", (number,)
+        )
+        self._run_many(
+            "INSERT INTO outputs VALUES (?, ?)",
+            [
+                (point, _bytes(row))
+                for (point,), row in zip(points, outputs, strict=True)
+                if np.isfinite(row).all()
+            ],
+        )
+
+    def _outputs(self) -> dict[int, list[bytes | None]]:
+        """Outputs of the points of each round, if there are any on file."""
+        found: dict[int, list[bytes | None]] = {}
+        if not self._run("SELECT 1 FROM sqlite_schema WHERE name = 'outputs'"):
+            return found
+        for number, row in self._run(
+            "SELECT round, output FROM points LEFT JOIN outputs USING (point) "
+            "ORDER BY point"
+        ):
+            found.setdefault(number, []).append(row)
+        return found
 
     def rounds(self) -> list[Round]:
         """All rounds in order."""
@@ -153,6 +189,7 @@ class LedgerFile:
             "SELECT round, theta, energy, grad, reason FROM points ORDER BY point"
         ):
             points[number].append(tuple(row))
+        outputs = self._outputs()
         return [
             Round(
                 kind,
@@ -161,6 +198,7 @@ class LedgerFile:
                 calls,
                 began,
                 seconds,
+                _matrix(outputs.get(number, [])),
             )
             for number, kind, phase, calls, began, seconds in heads
         ]
@@ -282,6 +320,17 @@ def _arrays(
         np.array([np.inf if e is None else e for e in energies], dtype=float),
         np.array([np.frombuffer(grad, "<f8") for grad in grads], dtype=float),
         np.array(reasons, dtype=object),
+    )
+
+
+def _matrix(rows: list[bytes | None]) -> np.ndarray | None:
+    """Outputs of a round, NaN where there are none; None if it has none at all."""
+    known = [np.frombuffer(row, "<f8") for row in rows if row is not None]
+    if not known:
+        return None
+    nothing = np.full(len(known[0]), np.nan)
+    return np.array(
+        [nothing if row is None else np.frombuffer(row, "<f8") for row in rows]
     )
 
 

@@ -153,7 +153,7 @@ def _probe(
         began, clock = time.time(), time.perf_counter()
         answer = evaluate(theta[place : place + 1])
         seconds = time.perf_counter() - clock
-        rows = theta[place : place + 1], *answer
+        rows = theta[place : place + 1], *answer[:3]
         file.append(Round("probe", "probe", *rows, price, began, seconds))
         if answer.reason[0]:
             continue

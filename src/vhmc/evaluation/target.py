@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from vhmc._types import Potential
+from vhmc.evaluation.observable import Observable
 from vhmc.evaluation.space import Space, in_words
 from vhmc.evaluation.user_code import NO_DENSITY, Guarded, complaint, is_usable
 
@@ -18,11 +19,14 @@ class Evaluations(NamedTuple):
     energy: of shape (n,); infinite where the model gave no finite answer.
     grad: of shape (n, dim); zero where the model gave no finite answer.
     reason: why there is no finite answer, in words; empty where there is one.
+    outputs: of the forward model, one row a point, NaN where there are none; None if
+        the target has no `observable`.
     """
 
     energy: np.ndarray
     grad: np.ndarray
     reason: np.ndarray
+    outputs: np.ndarray | None = None
 
     @property
     def is_answered(self) -> np.ndarray:
@@ -39,11 +43,13 @@ class Answers(NamedTuple):
     value: log densities of shape (n,).
     grad: their gradients, of shape (n, dim).
     reason: why there is no answer, for each point; empty where there is one.
+    outputs: as in `Evaluations`.
     """
 
     value: np.ndarray
     grad: np.ndarray
     reason: list[str]
+    outputs: np.ndarray | None = None
 
 
 class Counter:
@@ -79,11 +85,14 @@ class Target(abc.ABC):
     price: evaluations for the value and the gradient at one point; more than one where
         gradients are finite differences.
     is_serial: whether the points of a batch are evaluated one after the other.
+    observable: data and prior of a forward model with normal errors, whose outputs are
+        then part of every answer; None for other models.
     """
 
     route: str
     price: int = 1
     is_serial: bool = False
+    observable: Observable | None = None
 
     def __init__(self, parameters: Space):
         self.parameters = parameters
@@ -125,7 +134,7 @@ class Target(abc.ABC):
         if failure:
             nothing = np.full(len(thetas), np.nan), np.full_like(thetas, np.nan)
             answers = Answers(*nothing, [failure] * len(thetas))
-        value, grad, reason = answers
+        value, grad, reason, outputs = answers
         is_known = is_usable(value, grad)
         is_known &= np.array([not known for known in reason], dtype=bool)
         reason = [
@@ -136,7 +145,18 @@ class Target(abc.ABC):
             np.where(is_known, -value, np.inf),
             np.where(is_known[:, None], -grad, 0.0),
             np.array(reason, dtype=object),
+            self._known_outputs(outputs, is_known),
         )
+
+    def _known_outputs(
+        self, outputs: np.ndarray | None, is_known: np.ndarray
+    ) -> np.ndarray | None:
+        """The outputs where the model answered, if there are to be any."""
+        if self.observable is None:
+            return None
+        if outputs is None:
+            outputs = np.full((len(is_known), len(self.observable.data)), np.nan)
+        return np.where(is_known[:, None], outputs, np.nan)
 
     @property
     def traced_energy(self) -> Potential | None:

@@ -18,15 +18,23 @@ class Checked:
     function: from a vector to a log density and its gradient, or to a log density
         alone.
     with_grad: whether it returns the gradient.
+    with_outputs: whether it returns a pair of that and the outputs of a forward model.
     """
 
-    def __init__(self, function: Callable[..., Any], with_grad: bool):
+    def __init__(
+        self, function: Callable[..., Any], with_grad: bool, with_outputs: bool = False
+    ):
         self._function, self._with_grad = function, with_grad
+        self._with_outputs = with_outputs
 
-    def __call__(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log density and gradient at one point, or at rows of points."""
+    def __call__(
+        self, point: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Log density, gradient and outputs at one point, or at rows of points."""
         # A copy: a function that works in place must not change the caller's points.
-        answer = self._function(point.copy())
+        answer, outputs = self._function(point.copy()), None
+        if self._with_outputs:
+            answer, outputs = answer
         value, grad = answer, np.zeros_like(point)
         if self._with_grad:
             try:
@@ -47,13 +55,15 @@ class Checked:
             raise ValueError(
                 f"the gradient must have shape {point.shape}, got {grad.shape}"
             )
-        return value.reshape(leading), grad
+        return value.reshape(leading), grad, outputs
 
 
 class Caller:
     """The user's function at many points, with failures returned as reasons.
 
     function, with_grad: as in `Checked`.
+    num_outputs: numbers that the forward model inside the function returns beside its
+        answer; 0 if there is none.
     batch: whether the function takes all points at once, one per row.
     parallel: object with a `map`, such as a pool of processes or a Dask client.
     timeout: seconds to wait for one evaluation.
@@ -64,6 +74,7 @@ class Caller:
         function: Callable[..., Any],
         *,
         with_grad: bool = True,
+        num_outputs: int = 0,
         batch: bool = False,
         parallel: Any = None,
         timeout: float | None = None,
@@ -78,8 +89,9 @@ class Caller:
             )
         if timeout is not None:
             timeout = positive("timeout", timeout)
-        self._ask = Guarded(Checked(function, with_grad), timeout)
+        self._ask = Guarded(Checked(function, with_grad, num_outputs > 0), timeout)
         self._is_batch, self._parallel = batch, parallel
+        self._num_outputs = num_outputs
 
     @property
     def is_serial(self) -> bool:
@@ -92,16 +104,19 @@ class Caller:
         if self._is_batch:
             answer, reason = self._ask(points)
             if not reason:
-                values, grads = answer
+                values, grads, _ = answer
             return Answers(values, grads, [reason] * len(points))
         is_parallel = self._parallel is not None
         rows = self._in_parallel(points) if is_parallel else map(self._ask, points)
         reasons = []
+        outputs = np.full((len(points), self._num_outputs), np.nan)
         for i, (answer, reason) in enumerate(rows):
             if not reason:
-                values[i], grads[i] = answer
+                values[i], grads[i], more = answer
+                if more is not None:
+                    outputs[i] = more
             reasons.append(reason)
-        return Answers(values, grads, reasons)
+        return Answers(values, grads, reasons, outputs if self._num_outputs else None)
 
     def _in_parallel(self, points: np.ndarray) -> Sequence[tuple[Any, str]]:
         """Answers in order; if the workers fail, the remaining points say so."""

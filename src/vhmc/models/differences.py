@@ -53,8 +53,11 @@ class Differences(NamedTuple):
             next(filter(None, answers.reason[i * price : (i + 1) * price]), "")
             for i in range(number)
         ]
+        outputs = answers.outputs
+        if outputs is not None:
+            outputs = outputs[::price]
         with np.errstate(invalid="ignore"):
-            return Answers(value[:, 0], rise / run, reasons)
+            return Answers(value[:, 0], rise / run, reasons, outputs)
 
 
 def differences(kind: str, step: float | None) -> Differences:

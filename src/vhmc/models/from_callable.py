@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from vhmc._arguments import shown, whole
 from vhmc._types import Vector
+from vhmc.evaluation.observable import Observable
 from vhmc.evaluation.target import Answers, Target
 from vhmc.models.batches import batched
 from vhmc.models.caller import Caller
@@ -59,7 +60,7 @@ def from_callable(
     timeout: seconds to wait for one evaluation. Python cannot stop a running function:
         after the timeout it goes on in a background thread.
     """
-    parameters = _parameters(dim, init, names, constraints or {})
+    parameters = flat_parameters(dim, init, names, constraints or {})
     caller = Caller(
         value_and_grad,
         with_grad=differences is None,
@@ -69,31 +70,52 @@ def from_callable(
     )
     ask: Callable[[np.ndarray], Answers] = caller
     if constraints:
-        ask = _unconstrained(caller, parameters, with_grad=differences is None)
+        ask = unconstrained(caller, parameters, with_grad=differences is None)
+    return host_target(
+        ask, parameters, "a Python function", caller.is_serial, differences, step
+    )
+
+
+def host_target(
+    ask: Callable[[np.ndarray], Answers],
+    parameters: Parameters,
+    route: str,
+    is_serial: bool,
+    differences: str | None,
+    step: float | None,
+    observable: Observable | None = None,
+) -> HostTarget:
+    """Target of a function of unconstrained points, with differences if asked for.
+
+    ask, parameters, route, is_serial, observable: as in `HostTarget`.
+    differences, step: as in `from_callable`.
+    """
     if differences is None:
         if step is not None:
             raise ValueError("step is for differences, and none were asked for")
         return HostTarget(
-            ask, parameters, "a Python function", is_serial=caller.is_serial
+            ask, parameters, route, is_serial=is_serial, observable=observable
         )
     rule = checked_differences(differences, step)
 
     return HostTarget(
         lambda thetas: rule.answers(ask, thetas),
         parameters,
-        f"a Python function, gradients by {differences} differences",
+        f"{route}, gradients by {differences} differences",
         price=rule.price(parameters.dim),
         noise_step=rule.step,
-        is_serial=caller.is_serial,
+        is_serial=is_serial,
+        observable=observable,
     )
 
 
-def _parameters(
+def flat_parameters(
     dim: int,
     init: ArrayLike | None,
     names: Names | None,
     constraints: Mapping[str, AbstractConstraint],
 ) -> Parameters:
+    """Parameters of a flat vector in the user's space, as in `from_callable`."""
     dim = whole("dim", dim, 1)
     start = np.zeros(dim) if init is None else _vector(init)
     if start.shape != (dim,):
@@ -136,7 +158,7 @@ def _vector(init: ArrayLike) -> np.ndarray:
         raise ValueError(message) from error
 
 
-def _unconstrained(
+def unconstrained(
     caller: Caller, parameters: Parameters, with_grad: bool
 ) -> Callable[[np.ndarray], Answers]:
     """A function of the user's space as one of the unconstrained vector.
@@ -155,8 +177,9 @@ def _unconstrained(
     pulled = batched(pull)
 
     def ask(thetas: np.ndarray) -> Answers:
-        value, grad, reason = caller(points(thetas))
-        grad = pulled(thetas, grad) if with_grad else grad
-        return Answers(value + log_jacobians(thetas), grad, reason)
+        answer = caller(points(thetas))
+        grad = pulled(thetas, answer.grad) if with_grad else answer.grad
+        value = answer.value + log_jacobians(thetas)
+        return answer._replace(value=value, grad=grad)
 
     return ask

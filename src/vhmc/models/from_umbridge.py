@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike
 
 from vhmc._arguments import whole
 from vhmc.evaluation.target import Target
-from vhmc.models.from_callable import Names, from_callable
+from vhmc.models.from_callable import Names, flat_parameters, from_callable
+from vhmc.models.least_squares import (
+    LogLikelihood,
+    as_log_prior,
+    least_squares_target,
+    normal_errors,
+)
 from vhmc.numerics.constraints import AbstractConstraint
 
 PROTOCOL = 1.0
@@ -40,7 +46,9 @@ def from_umbridge(
 ) -> Target:
     """Target of a model served by UM-Bridge, with a prior and a noise model.
 
-    The server's output and gradient at one point count as one evaluation.
+    The server's output and gradient at one point count as one evaluation. With a prior
+    and a pair as `noise`, the outputs of every evaluation are kept, and `vhmc.sample`
+    may learn them in place of the log density, as for `from_forward`.
 
     url: of the server, such as http://localhost:4242.
     model_name: of the model on that server.
@@ -86,17 +94,35 @@ def from_umbridge(
             grad = grad + server.gradient(point, np.asarray(sensitivity))
         return value, grad
 
-    target = from_callable(
-        log_posterior,
-        dim,
-        init,
-        names=names,
-        constraints=constraints,
-        differences=differences,
-        step=step,
-        parallel=ThreadPoolExecutor(workers) if workers > 1 else None,
-    )
-    target.route = f"the UM-Bridge model {model_name} at {url}"
+    route = f"the UM-Bridge model {model_name} at {url}"
+    parallel = ThreadPoolExecutor(workers) if workers > 1 else None
+    if prior is not None and isinstance(noise, tuple):
+        vjp = server.gradient if differences is None else None
+        data, sds = normal_errors(*_filled(noise, num_outputs))
+        target: Target = least_squares_target(
+            LogLikelihood(server.evaluate, vjp, data, sds),
+            data,
+            sds,
+            as_log_prior(prior, dim),
+            flat_parameters(dim, init, names, constraints or {}),
+            route,
+            is_constrained=bool(constraints),
+            differences=differences,
+            step=step,
+            parallel=parallel,
+        )
+    else:
+        target = from_callable(
+            log_posterior,
+            dim,
+            init,
+            names=names,
+            constraints=constraints,
+            differences=differences,
+            step=step,
+            parallel=parallel,
+        )
+    target.route = route
     return target
 
 
@@ -205,6 +231,12 @@ class Server:
     def _inputs(self, point: np.ndarray) -> list[list[float]]:
         ends = np.cumsum(self.input_sizes)[:-1]
         return [part.tolist() for part in np.split(point, ends)]
+
+
+def _filled(pair: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Data and standard deviations, one for each output."""
+    data, sd = (np.broadcast_to(np.asarray(part, float), (size,)) for part in pair)
+    return data, sd
 
 
 def _density(density: Density | None, size: int, name: str) -> ValueAndGrad:

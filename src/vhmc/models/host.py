@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from vhmc._types import Potential, Scalar, Vector
+from vhmc.evaluation.observable import Observable
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Answers, Target
 
@@ -23,6 +24,7 @@ class HostTarget(Target):
     noise_step: relative step of the finite differences behind the gradients; zero if
         the gradients are exact.
     is_serial: whether the points of a batch are evaluated one after the other.
+    observable: of a forward model whose outputs are part of what `ask` returns.
     """
 
     def __init__(
@@ -33,10 +35,11 @@ class HostTarget(Target):
         price: int = 1,
         noise_step: float = 0.0,
         is_serial: bool = True,
+        observable: Observable | None = None,
     ):
         super().__init__(parameters)
         self._ask, self.route, self.price = ask, route, price
-        self.is_serial = is_serial
+        self.is_serial, self.observable = is_serial, observable
         self._noise_step = noise_step
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:

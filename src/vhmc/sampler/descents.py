@@ -139,5 +139,5 @@ def descend(
 
     while going := [descent for descent in descents if is_going(descent)]:
         answers = evaluate(np.stack([descent.question for descent in going]))
-        for descent, energy, grad, _ in zip(going, *answers, strict=True):
+        for descent, energy, grad, _ in zip(going, *answers[:3], strict=True):
             descent.tell(float(energy), grad)

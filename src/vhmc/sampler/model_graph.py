@@ -56,10 +56,11 @@ def model_graph(target: Target, structure: Any = True) -> Structure:
     edges = None if energy is None else traced_graph(energy, dim)
     if edges is not None:
         return known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
-    if dim > MAX_DENSE:
+    if dim > MAX_DENSE and target.observable is None:
         return replace(known, source="assumed")
     full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
-    return known.with_graph(full, "assumed")
+    # Emulated outputs, which need an affine map, know more than a full graph does.
+    return known.with_graph(full if target.observable is None else None, "assumed")
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:

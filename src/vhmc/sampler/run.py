@@ -193,7 +193,13 @@ class Run:
         size = default_num_features(self._target.dim) if size is None else size
         self._clock.lap("search")
         self._modes = modes
-        trainer = Trainer(transport, size, self._rng, graph=self._graph)
+        trainer = Trainer(
+            transport,
+            size,
+            self._rng,
+            graph=self._graph,
+            observable=self._target.observable,
+        )
         self._rounds = Rounds(
             trainer,
             self._evaluator,

@@ -74,7 +74,12 @@ def surrogate_on_file(path: str | Path, target: Target) -> Surrogate:
     if log.is_finite.sum() < FEWEST_POINTS:
         raise LedgerError(f"{file.path} has too few points to begin with")
     rng = np.random.default_rng(0)
-    trainer = Trainer(affine_map(log), default_num_features(target.dim), rng)
+    trainer = Trainer(
+        affine_map(log),
+        default_num_features(target.dim),
+        rng,
+        observable=target.observable,
+    )
     trainer.start(log)
     recent = slice(-max(len(log.energy) // 3, FEWEST_POINTS), None)
     known = log.is_finite[recent]

@@ -41,6 +41,11 @@ class AbstractResidualFit(abc.ABC):
         least_ridge: raised while draws of the surrogate fall where it is too low.
         """
 
+    @property
+    def needs_affine(self) -> bool:
+        """Whether a curved map would keep the family from being fitted."""
+        return False
+
     @abc.abstractmethod
     def reset(self) -> None:
         """Forget the last fit: the transport map does without a residual for now."""

@@ -3,7 +3,8 @@
 import numpy as np
 
 from vhmc.evaluation.evaluator import EvaluationLog
-from vhmc.surrogate.network_fit import NetworkFit
+from vhmc.evaluation.observable import Observable
+from vhmc.surrogate.competing_fit import default_fit
 from vhmc.surrogate.residual import Guard, ZeroResidual
 from vhmc.surrogate.residual_fit import (
     AbstractResidualFit,
@@ -78,6 +79,7 @@ class Trainer:
     rng: places the nodes and splits the data.
     residual_fit: family of residuals; random-feature networks unless given.
     graph: of the model, along which maps are fitted as well.
+    observable: of the model, whose outputs may be emulated.
     """
 
     def __init__(
@@ -87,12 +89,13 @@ class Trainer:
         rng: np.random.Generator,
         residual_fit: AbstractResidualFit | None = None,
         graph: Graph | None = None,
+        observable: Observable | None = None,
     ):
         self._graph = graph
         self._choice: Choice | None = None
         self._rng = rng
         self._has_residual = num_features > 0
-        self._residual_fit = residual_fit or NetworkFit(num_features)
+        self._residual_fit = residual_fit or default_fit(observable, num_features)
         guard = Guard(np.inf, GUARD_CURVATURE)
         self.surrogate = Surrogate(transport, ZeroResidual(), guard)
         self._error = np.inf
@@ -139,11 +142,12 @@ class Trainer:
         transport = self.surrogate.transport
         x, grad = transport.pull_back(thetas, grads)
         if not (len(x) and np.mean((grad - x) ** 2) <= self._enough):
+            is_curved = self._has_residual and not self._residual_fit.needs_affine
             if transport.cliques is None:
                 transport = transport.then(fit_affine(x, grad, influence(x, grad)))
-                if self._has_residual and 1 < transport.dim <= MAX_DENSE:
+                if is_curved and 1 < transport.dim <= MAX_DENSE:
                     transport = self._better_map(log, transport)
-            if self._has_residual and self._graph is not None:
+            if is_curved and self._graph is not None:
                 transport = self._along_graph(log, transport)
             if self._has_residual and transport.cliques is None:
                 # Only a residual can take back what a wider Gaussian has too much.

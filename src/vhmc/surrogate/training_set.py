@@ -24,6 +24,8 @@ class TrainingSet(NamedTuple):
     energy_weight: influence of each energy.
     is_typical: whether the point counts when an error is measured.
     cliques: latent coordinates that interact, as the transport map knows them.
+    outputs: of the forward model, NaN where there are none; None if it is not known.
+    transport: the map to the unconstrained space.
     """
 
     x: np.ndarray
@@ -33,10 +35,12 @@ class TrainingSet(NamedTuple):
     energy_weight: np.ndarray
     is_typical: np.ndarray
     cliques: tuple[np.ndarray, ...] | None = None
+    outputs: np.ndarray | None = None
+    transport: TransportMap | None = None
 
     def where(self, chosen: np.ndarray | slice) -> "TrainingSet":
         """Some of the points."""
-        x, grad, energy, weight, energy_weight, is_typical, cliques = self
+        x, grad, energy, weight, energy_weight, is_typical, *_ = self
         return TrainingSet(
             x[chosen],
             grad[chosen],
@@ -44,7 +48,9 @@ class TrainingSet(NamedTuple):
             weight[chosen],
             energy_weight[chosen],
             is_typical[chosen],
-            cliques,
+            self.cliques,
+            None if self.outputs is None else self.outputs[chosen],
+            self.transport,
         )
 
 
@@ -90,4 +96,6 @@ def training_set(
         weight * energy_cap,
         is_typical,
         transport.cliques,
+        None if log.outputs is None else log.outputs[known],
+        transport,
     )

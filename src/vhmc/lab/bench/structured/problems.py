@@ -10,7 +10,7 @@ from vhmc.lab.bench import hierarchical, posteriordb
 from vhmc.lab.bench.calibration import processes, regressions
 from vhmc.lab.bench.calibration.run import CALIBRATION
 from vhmc.lab.bench.problem import Model, Problem, with_moments
-from vhmc.lab.bench.structured import counts, normal, simulated
+from vhmc.lab.bench.structured import counts, inversion, normal, simulated
 
 REFERENCE = "reference.json"
 """Moments by posterior and quantity, made by benchmarks/structured_reference.py."""
@@ -59,7 +59,7 @@ def problem(name: str) -> Problem:
 
 STRUCTURED: dict[str, Callable[[], Problem]] = {
     name: partial(problem, name) for name in MODELS
-}
+} | {"poisson64": inversion.problem}
 
 
 def _moments(key: str) -> dict[str, dict[str, Any]]:
