@@ -10,6 +10,8 @@ from vhmc.structure.elimination import eliminate
 from vhmc.structure.fill import fill
 from vhmc.transport.by_level import ByLevel, NaturalParameters, floored
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
+from vhmc.transport.explicit_energy import explicit_energy
+from vhmc.transport.hub_fit import marginal_data
 from vhmc.transport.hub_functions import Atom, Link, evaluate
 from vhmc.transport.hub_map import REACH, hub_map
 from vhmc.transport.joint import Joint
@@ -273,6 +275,55 @@ def test_the_closed_form_is_the_posterior_far_from_its_points(centred):
     x, log_det = transport.inverse_and_log_det(draws)
     energies = np.asarray(jax.vmap(energy)(jnp.asarray(draws)))
     assert np.std(0.5 * np.sum(x**2, axis=1) + log_det - energies) < 0.1
+
+
+PRIORS = {
+    "half-normal": lambda c: jnp.exp(2 * c) / 18,
+    "exponential": lambda c: jnp.exp(c) / 4,
+    "inverse gamma of the variance": lambda c: 6 * c + 3 * jnp.exp(-2 * c),
+    "log-normal": lambda c: (c - 0.3) ** 2 / 0.8 + c,
+    "half-Cauchy": lambda c: jnp.log1p(jnp.exp(2 * c) / 9),
+    "half-t": lambda c: 2 * jnp.log1p(jnp.exp(2 * c) / 300),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_priors_of_scales_are_recognised(name):
+    """The marginal of the scale is then known far from the points, too."""
+    rng = np.random.default_rng(10)
+    groups, prior = 30, PRIORS[name]
+    data = 4 * rng.standard_normal(groups)
+
+    def energy(theta):
+        mean, c, effects = theta[0], theta[1], theta[2:]
+        fit = jnp.sum((data - effects) ** 2) / 2 + mean**2 / 200
+        spread = jnp.sum((effects - mean) ** 2) * jnp.exp(-2 * c) / 2
+        return fit + spread + groups * c + prior(c) - c
+
+    def marginal(c):
+        variance = 1 + jnp.exp(2 * c)
+        # Data are normal around a mean whose prior is normal with variance 100.
+        scatter = jnp.sum((data - data.mean()) ** 2) / variance / 2
+        between = data.mean() ** 2 / (variance / groups + 100) / 2
+        volume = (groups - 1) / 2 * jnp.log(variance)
+        volume += jnp.log(variance / groups + 100) / 2
+        return scatter + between + volume + prior(c) - c
+
+    edges = np.eye(groups + 2, dtype=bool)
+    edges[:2] = edges[:, :2] = True
+    theta = rng.uniform(-2, 2, (64, groups + 2))
+    value, grad = jax.vmap(jax.value_and_grad(energy))(jnp.asarray(theta))
+    scores = Scores(theta, np.asarray(grad), np.ones(64))
+    graph = scipy.sparse.csr_matrix(edges)
+    fit = ConditionalFit(rng, scores, graph, {1: Link("exp")}, (1,), (1,))
+    layer = fit.joint(fit.exact())
+    level, slopes = marginal_data(layer, scores, np.asarray(value))
+    found = explicit_energy(rng, layer, scores, level, slopes)
+    assert found is not None
+    c = np.linspace(-3, 4, 15)
+    expected = np.array([marginal(one) for one in c])
+    difference = found(c[:, None]) - expected
+    np.testing.assert_allclose(difference - difference[7], 0, atol=1e-4)
 
 
 def test_a_map_without_hubs_is_the_sparse_gaussian():

@@ -18,7 +18,7 @@ from vhmc.transport.hub_functions import POWERS, Atom, evaluate
 from vhmc.transport.joint import Joint
 from vhmc.transport.marginal import AbstractMarginal
 
-EXACT = 0.02
+EXACT = 1e-4
 """Largest error of hub gradients, in nats, of a form that counts as exact."""
 SHARE = 0.9
 """Share of the weight of the points that must be within it."""
