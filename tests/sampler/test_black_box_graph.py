@@ -11,7 +11,7 @@ from vhmc.structure.record import Structure
 
 NUM_GROUPS = 6
 Y = np.array([1.2, -0.4, 0.9, 2.1, 0.1, 1.5])
-OPTIONS = {"draws": 50, "num_features": 60, "seed": 1, "progress": False}
+OPTIONS = {"draws": 250, "num_features": 60, "seed": 1, "progress": False}
 
 
 def energy_and_grad(theta):

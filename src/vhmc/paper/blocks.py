@@ -145,7 +145,8 @@ def _evaluate(target: Target, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarra
         target.evaluate(thetas[begin : begin + BATCH])
         for begin in range(0, len(thetas), BATCH)
     ]
-    energies, grads, _ = zip(*parts, strict=True)
+    energies = [part.energy for part in parts]
+    grads = [part.grad for part in parts]
     return np.concatenate(energies), np.concatenate(grads)
 
 

@@ -30,6 +30,12 @@ COVERED = 1.0
 """Log weight, above the median, that a point beyond the hubs may have."""
 NARROW = 0.5
 """Spread of log weights, in nats, at which a map has converged."""
+END = 2.0
+"""Latent place of a hub at which its range is compared between maps."""
+SETTLED = 0.1
+"""Change of an end, over the range, at which a hub's range has settled."""
+MAX_FAILED = 5
+"""Maps in a row that are worse than the best one, after which no more are fitted."""
 NUM_DRAWS = 100
 """Draws of a map that must be finite before it is used."""
 MAX_SPREAD = 2.0
@@ -100,8 +106,8 @@ def warm_up_along(
     current, best = transport, -np.inf
     choice: Choice | None = None
     num_own = batch_size - batch_size // 4
-    left, is_first = allowance, True
-    while left >= batch_size:
+    left, is_first, num_failed = allowance, True, 0
+    while left >= batch_size and num_failed < MAX_FAILED:
         trial: Structured | None = None
         if not is_first:
             trial = _refitted(rng, evaluator, current, graph, choice)
@@ -120,11 +126,34 @@ def warm_up_along(
             best, is_first = bound, False
             if _spread(own) < NARROW:
                 return transport
-        elif trial is not None and bound > best - WORSE:
-            best, current, choice = max(bound, best), trial.transport, trial.choice
-            if _spread(own) < NARROW and np.all(others < bound + COVERED):
+        elif trial is None or not bound > best - WORSE:
+            num_failed += 1
+        else:
+            num_failed = 0
+            best, choice = max(bound, best), trial.choice
+            is_settled = _is_settled(current, trial.transport)
+            current = trial.transport
+            is_covered = bool(np.all(others < bound + COVERED))
+            if _spread(own) < NARROW and is_covered and is_settled:
                 break
     return current
+
+
+def _is_settled(old: TransportMap, new: TransportMap) -> bool:
+    """Whether the range of the hubs has stopped growing from one map to the next."""
+    hubs = new.hubs
+    if old.hubs != hubs:
+        return False
+    ends = []
+    for one in (old, new):
+        x = np.zeros((2 * len(hubs), one.dim))
+        for row, hub in enumerate(hubs):
+            x[2 * row, hub], x[2 * row + 1, hub] = -END, END
+        theta = one.forward(x)
+        ends.append([theta[2 * row : 2 * row + 2, hub] for row, hub in enumerate(hubs)])
+    before, after = np.array(ends).reshape(2, len(hubs), 2)
+    width = after[:, 1] - after[:, 0]
+    return bool(np.all(np.abs(after - before) < SETTLED * width[:, None]))
 
 
 def _refitted(

@@ -33,6 +33,10 @@ NODES = {1: 80, 2: 200, 3: 300, 4: 400}
 NODE_SCALES = 0.7, 5.0
 MARGIN = 0.7
 """How far beyond the evaluated hubs the energy is used, in their sds."""
+OPEN = 0.02
+"""Density at an end of this range, over the largest, at which it is extended."""
+MAX_EXTENSIONS = 2
+"""Steps of one sd by which it is extended, at most."""
 HELD_OUT = 0.3
 USABLE = 0.01
 """Weight, over the largest one, of points that are used."""
@@ -247,15 +251,11 @@ def _on_grid(energy: AbstractMarginal) -> tuple[list[np.ndarray], np.ndarray]:
 def _zoomed(
     energy: AbstractMarginal, temperature: float
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    low, high = energy.low, energy.high
+    first, last = _extended_range(energy, temperature)
+    low, high = first, last
     size = GRID_SIZES[len(low)]
     for _ in range(NUM_ZOOMS):
-        axes = [np.linspace(a, b, size) for a, b in zip(low, high, strict=True)]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        density = -energy(grid.reshape(-1, len(low))) / temperature
-        density = np.nan_to_num(density, nan=-1e100, posinf=-1e100, neginf=-1e100)
-        density = density.reshape(grid.shape[:-1])
-        density -= logsumexp(density)
+        axes, density = _tabulated(energy, temperature, low, high)
         ends = []
         for j, axis in enumerate(axes):
             mass = np.exp(_marginal(density, j))
@@ -263,8 +263,42 @@ def _zoomed(
             above = size - 1 - np.searchsorted(np.cumsum(mass[::-1]), TAIL)
             margin = (1 + (above - below) / 12) * (axis[1] - axis[0])
             ends.append((axis[below] - margin, axis[above] + margin))
-        low, high = np.array(ends).T.clip(energy.low, energy.high)
+        low, high = np.array(ends).T.clip(first, last)
     return axes, density
+
+
+def _tabulated(
+    energy: AbstractMarginal, temperature: float, low: np.ndarray, high: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Axes of a grid, and the log density on it."""
+    size = GRID_SIZES[len(low)]
+    axes = [np.linspace(a, b, size) for a, b in zip(low, high, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    density = -energy(grid.reshape(-1, len(low))) / temperature
+    density = np.nan_to_num(density, nan=-1e100, posinf=-1e100, neginf=-1e100)
+    density = density.reshape(grid.shape[:-1])
+    return axes, density - logsumexp(density)
+
+
+def _extended_range(
+    energy: AbstractMarginal, temperature: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The range of the hubs, farther where the density has not fallen at its end.
+
+    There the mass goes on beyond the evaluated hubs, as it does down a neck: draws must
+    get there to be evaluated.
+    """
+    low, high = energy.low.copy(), energy.high.copy()
+    for _ in range(MAX_EXTENSIONS):
+        axes, density = _tabulated(energy, temperature, low, high)
+        marginals = [_marginal(density, j) for j in range(len(axes))]
+        ends = np.array([(m[0] - m.max(), m[-1] - m.max()) for m in marginals])
+        is_open = ends > np.log(OPEN)
+        if not is_open.any():
+            break
+        low = low - np.where(is_open[:, 0], energy.scale, 0.0)
+        high = high + np.where(is_open[:, 1], energy.scale, 0.0)
+    return low, high
 
 
 def _width(axis: np.ndarray, log_density: np.ndarray) -> float:

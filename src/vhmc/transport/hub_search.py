@@ -150,14 +150,16 @@ class Search:
         """Fits of the rows to the points kept, and the mean error at the others."""
         phi, psi = choice.values(self._theta)
         fits = fit_rows(rows, phi, psi, self._kept, choice.ridge)
+        if not len(rows.right):
+            return fits, np.inf
         # Points far out, where no choice does well, must not decide.
         errors = np.minimum(fits.rest**2 / fits.variance, 1.0)
         return fits, float(np.mean(errors @ self._out) / self._out.sum())
 
     def _ranked(self, new: list[Choice], rows: Rows, fits: RowFits) -> list[Choice]:
         """Choices with one function more, the most promising first."""
-        if not new:
-            return []
+        if not new or not len(rows.right):
+            return new
         values = np.stack(
             [evaluate(one.terms[-1:], self._theta[:, list(one.hubs)])[0] for one in new]
         )

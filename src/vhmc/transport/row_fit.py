@@ -77,6 +77,10 @@ def fit_rows(
     phi, psi: values of the functions for precision and linear part, one a row.
     weight: of the points; zero leaves a point out of the fit.
     """
+    if not len(rows.right):
+        none = np.zeros((0, len(weight)))
+        slopes = np.zeros((0, len(phi), rows.columns.shape[2]))
+        return RowFits(slopes, np.zeros((0, len(psi))), none, none)
     size = rows.columns.shape[2] * len(phi) + len(psi)
     most = max(1, MAX_BATCH // (size * len(weight)))
     parts = [
