@@ -11,7 +11,7 @@ from vhmc.report.watch import LOG
 from vhmc.sampler.locate import HALF_WIDTH
 from vhmc.sampler.warm_up import NARROW, spread_of_log_weights
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
-from vhmc.transport.hub_search import Choice
+from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.map_fit import EvaluatedPoints
 from vhmc.transport.structured_fit import Graph, with_hub_map
 from vhmc.transport.transport_map import TransportMap

@@ -7,7 +7,7 @@ from vhmc.sampler.locate import Located
 from vhmc.surrogate.trainer import near_mass
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine
-from vhmc.transport.hub_search import Choice
+from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import EvaluatedPoints, typicality
 from vhmc.transport.structured_fit import (

@@ -16,7 +16,7 @@ from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import AWAY, TrainingSet, training_set
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine, widen, widen_along
-from vhmc.transport.hub_search import Choice
+from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import (
     STRAIGHT,

@@ -10,15 +10,9 @@ from vhmc.structure.elimination import Level, eliminate
 from vhmc.structure.fill import fill
 from vhmc.transport.by_level import ByLevel, NaturalParameters, moments
 from vhmc.transport.conditional import pull_back_level
+from vhmc.transport.hub_dictionary import MAX_HUBS, NO_HUBS, Choice, Dictionary
 from vhmc.transport.hub_functions import Link
-from vhmc.transport.hub_search import (
-    MAX_HUBS,
-    NO_HUBS,
-    Choice,
-    Dictionary,
-    RowsOf,
-    Search,
-)
+from vhmc.transport.hub_search import RowsOf, Search
 from vhmc.transport.joint import Joint
 from vhmc.transport.row_fit import RowFits, Rows, fit_rows, gathered
 

@@ -1,18 +1,14 @@
 """Choose hubs and functions of them: a greedy search by held-out score errors."""
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from vhmc.transport.hub_functions import POWERS, Atom, Link, Term, evaluate
+from vhmc.transport.hub_dictionary import MAX_HUBS, RIDGES, Choice, Dictionary
+from vhmc.transport.hub_functions import evaluate
 from vhmc.transport.influence import MAX_ERROR
 from vhmc.transport.row_fit import RowFits, Rows, fit_rows
 
-MAX_HUBS = 4
-ROLES = ("centred", -2.0), ("factor", 1.0), ("centred", -1.0), ("centred", 1.0)
-"""What a scale can be in a model that is Gaussian given its scales, with its power."""
 EXACT = 1e-12
 """Held-out squared error of a family that is exact."""
 MAX_TERMS = 8
@@ -26,36 +22,6 @@ NEGLIGIBLE = 1e-8
 """Squared error at which no further function is tried."""
 SHORTLIST = 8
 """Functions that are tried in full, the best by the residuals of the last fit."""
-LOG_LIKE = 3.0
-"""A real parameter of a smaller spread than this may be a logarithm of a scale."""
-RIDGES = 1e-14, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2
-PAIRS = (1.0, 2.0), (0.5, 1.0), (-0.5, -1.0), (-1.0, -2.0)
-"""Powers of a scale that come together, as in a non-centred form."""
-PLACES = 0.1, 0.35, 0.65, 0.9
-"""Quantiles of a hub around which functions of later levels saturate."""
-STEEPNESS = -2.0, -1.0, 1.0, 2.0
-"""Of these functions."""
-
-
-class Choice(NamedTuple):
-    """Hubs, functions of them, and the ridge.
-
-    terms: functions for precisions and edges, the constant first.
-    linear_terms: functions for the linear part.
-    """
-
-    hubs: tuple[int, ...]
-    terms: tuple[Term, ...]
-    linear_terms: tuple[Term, ...]
-    ridge: float
-
-    def values(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Functions for precision and for the linear part, one a row."""
-        c = theta[:, list(self.hubs)]
-        return evaluate(self.terms, c), evaluate(self.linear_terms, c)
-
-
-NO_HUBS = Choice((), ((),), ((),), RIDGES[1])
 
 RowsOf = Callable[[tuple[int, ...]], Rows]
 """From hubs to the problems of some of the other variables."""
@@ -190,171 +156,3 @@ class Search:
             rest = left - values * (slopes @ columns.T)
             gain = (out @ left**2 - rest**2 @ out) / max(out.sum(), 1e-300)
         return np.where(is_usable & np.isfinite(gain), gain, -np.inf)
-
-
-class Dictionary:
-    """Functions of hubs that may be used.
-
-    candidates: parameters that may be hubs.
-    center, scale: of all parameters.
-    links: of the parameters that are not real numbers.
-    """
-
-    def __init__(
-        self,
-        candidates: Sequence[int],
-        center: np.ndarray,
-        scale: np.ndarray,
-        links: Mapping[int, Link],
-    ):
-        self._candidates, self._links = list(candidates), links
-        self._center, self._scale = center, scale
-        self._known_atoms: dict[tuple[int, int], list[Atom]] = {}
-
-    def extensions(self, choice: Choice) -> list[Choice]:
-        """Choices with one function more."""
-        found = []
-        known = {_key(term) for term in choice.terms}
-        for node in self._candidates:
-            hubs = choice.hubs
-            if node not in hubs:
-                if len(hubs) == MAX_HUBS or len(hubs) + 2 > len(self._center):
-                    continue
-                hubs = (*hubs, node)
-            for atom in self._atoms(node, hubs.index(node)):
-                for term in choice.terms:
-                    new = (*term, atom)
-                    is_new = _key(new) not in known
-                    if is_new and len(term) < 2 and atom.hub not in _hubs(term):
-                        found.append(self._extended(choice, hubs, new))
-        return found
-
-    def pairs(self, choice: Choice, scales: Sequence[int]) -> list[Choice]:
-        """Choices with a new hub and two functions of it."""
-        found = []
-        for node in scales:
-            if node in choice.hubs or len(choice.hubs) == MAX_HUBS:
-                continue
-            hubs = (*choice.hubs, node)
-            atoms = {atom.power: atom for atom in self._atoms(node, len(choice.hubs))}
-            for first, second in PAIRS:
-                if first in atoms and second in atoms:
-                    one = self._extended(choice, hubs, (atoms[first],))
-                    found.append(self._extended(one, hubs, (atoms[second],)))
-        return found
-
-    def known_forms(self, hubs: tuple[int, ...]) -> list[Choice]:
-        """Families of models that are Gaussian given their scales, the smallest first.
-
-        Every scale is one of a centred effect, of a non-centred one, or of the errors
-        of data on the latter; as a standard deviation, a variance or a precision.
-        """
-        found = []
-        for roles in itertools.product(ROLES, repeat=len(hubs)):
-            centred = [(i, p) for i, (kind, p) in enumerate(roles) if kind == "centred"]
-            factors = [i for i, (kind, _) in enumerate(roles) if kind == "factor"]
-            atoms = self._power_atoms(hubs, centred, factors)
-            if atoms is None:
-                continue
-            inverse, linear, square = atoms
-            effects: list[Term] = [(linear[i],) for i in factors]
-            effects += [(square[i],) for i in factors]
-            effects += [
-                (linear[i], linear[j]) for i, j in itertools.combinations(factors, 2)
-            ]
-            terms: list[Term] = [(), *((atom,) for atom in inverse.values())]
-            # Effects are seen in data of known errors, or of one of the other scales.
-            seen: list[list[Term]] = [effects]
-            if effects:
-                seen += [[(*one, atom) for one in effects] for atom in inverse.values()]
-            for more in seen:
-                whole = (*terms, *more)
-                found.append(Choice(hubs, whole, whole, RIDGES[0]))
-        return sorted(found, key=lambda choice: len(choice.terms))
-
-    def _power_atoms(
-        self,
-        hubs: tuple[int, ...],
-        centred: list[tuple[int, float]],
-        factors: list[int],
-    ) -> tuple[dict[int, Atom], dict[int, Atom], dict[int, Atom]] | None:
-        """Atoms by position of the hub; None if a hub is no logarithm of a scale."""
-        known = [
-            {atom.power: atom for atom in self._atoms(node, i) if atom.kind == "exp"}
-            for i, node in enumerate(hubs)
-        ]
-        try:
-            return (
-                {i: known[i][power] for i, power in centred},
-                {i: known[i][1.0] for i in factors},
-                {i: known[i][2.0] for i in factors},
-            )
-        except KeyError:
-            return None
-
-    def later(self, choice: Choice, theta: np.ndarray) -> "Dictionary":
-        """Functions for later levels of the same hubs, in the order of the choice.
-
-        There sums of $1 / (a + e^{p c})$ appear, which saturate on one side.
-        """
-        new = Dictionary(choice.hubs, self._center, self._scale, self._links)
-        for hub, node in enumerate(choice.hubs):
-            atoms = [*new._atoms(node, hub)]
-            if any(atom.kind == "exp" for atom in atoms):
-                unit = atoms[0].scale
-                for place in np.quantile(theta[:, node], PLACES):
-                    atoms += [
-                        Atom(hub, "saturating", power, float(place), unit)
-                        for power in STEEPNESS
-                    ]
-            new._known_atoms[node, hub] = atoms
-        return new
-
-    def _extended(self, choice: Choice, hubs: tuple[int, ...], term: Term) -> Choice:
-        linear = [*choice.linear_terms]
-        for node in hubs[len(choice.hubs) :]:
-            linear += [(atom,) for atom in self._polynomials(node, hubs.index(node))]
-        if _key(term) not in {_key(one) for one in linear}:
-            linear.append(term)
-        return choice._replace(
-            hubs=hubs, terms=(*choice.terms, term), linear_terms=tuple(linear)
-        )
-
-    def _polynomials(self, node: int, hub: int) -> list[Atom]:
-        if (node, -1 - hub) not in self._known_atoms:
-            place = self._center[node], self._scale[node]
-            made = [Atom(hub, "polynomial", power, *place) for power in (1, 2)]
-            self._known_atoms[node, -1 - hub] = made
-        return self._known_atoms[node, -1 - hub]
-
-    def _atoms(self, node: int, hub: int) -> list[Atom]:
-        """Functions of one hub, made once."""
-        if (node, hub) not in self._known_atoms:
-            self._known_atoms[node, hub] = self._new_atoms(node, hub)
-        return self._known_atoms[node, hub]
-
-    def _new_atoms(self, node: int, hub: int) -> list[Atom]:
-        center, scale = self._center[node], self._scale[node]
-        link = self._links.get(node, Link("real"))
-        if link.kind == "logit":
-            unit = max(abs(link.low), abs(link.high))
-            powers = POWERS if link.low >= 0 else (1.0, 2.0)
-            return [
-                Atom(hub, "logit", power, center, unit, link.low, link.high)
-                for power in powers
-            ]
-        is_log = link.kind == "exp" or scale < LOG_LIKE
-        return [
-            Atom(hub, "exp", power, center, 1.0 if is_log else scale)
-            for power in (POWERS if is_log else (-1.0, -0.5, 0.5, 1.0))
-        ]
-
-
-def _hubs(term: Term) -> list[int]:
-    return [atom.hub for atom in term]
-
-
-def _key(term: Term) -> tuple:
-    return tuple(
-        sorted((atom.hub, atom.kind, atom.power, float(atom.center)) for atom in term)
-    )

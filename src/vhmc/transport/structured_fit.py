@@ -11,9 +11,10 @@ import scipy.sparse
 from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
-from vhmc.transport.hub_fit import HubEnergy, fit_hub_map, marginal_data
+from vhmc.transport.hub_dictionary import Choice
+from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Link
-from vhmc.transport.hub_search import Choice
+from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
 from vhmc.transport.marginal import AbstractMarginal
