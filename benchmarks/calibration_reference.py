@@ -286,10 +286,11 @@ def best_start(target):
     rng = np.random.default_rng(SEED)
 
     def energy_and_grad(theta):
-        energy, grad, _ = target.evaluate(theta[None])
-        if not (np.isfinite(energy[0]) and np.isfinite(grad).all()):
+        answer = target.evaluate(theta[None])
+        energy, grad = answer.energy[0], answer.grad[0]
+        if not (np.isfinite(energy) and np.isfinite(grad).all()):
             return 1e10, np.zeros(target.dim)
-        return energy[0], grad[0]
+        return energy, grad
 
     ends = []
     for _ in range(NUM_STARTS):
