@@ -34,7 +34,8 @@ def assess(
 
     labels: of the parameters.
     """
-    is_aimed = ~np.isin(log.phase, AWAY)
+    # Maps that are still being found may well ask where the model has no answer.
+    is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
     last = reports[-LAST:]
     thinned = drawn.x.reshape(-1, surrogate.dim)
     thinned = thinned[:: max(1, len(thinned) // 1000)]

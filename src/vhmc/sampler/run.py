@@ -181,7 +181,7 @@ class Run:
                 white = rng.standard_normal((missing, self._target.dim))
                 evaluator.evaluate(layer.forward(white), "warm-up")
             self._look_for_graph()
-            if self._graph is not None:
+            if self._graph is not None and self._graph.is_sparse:
                 allowance = allowance * 2 // 3 + plan.training // 3
                 transport = warm_up_along(
                     rng, evaluator, transport, self._graph, allowance, chains

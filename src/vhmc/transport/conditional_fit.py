@@ -18,9 +18,13 @@ from vhmc.transport.row_fit import RowFits, Rows, fit_rows, gathered
 
 MAX_ROWS = 24
 """Variables by which hubs and functions are chosen; all are fitted with these."""
+WIDE = 12
+"""Degree up to which all of these are used."""
 MAX_ROWS_LATER = 6
 """The same for levels after the first."""
 HELD_OUT = 0.3
+GROWING = 0.5
+"""Share of the error that a function that grows must leave at most in later levels."""
 
 
 class Scores(NamedTuple):
@@ -80,7 +84,10 @@ class ConditionalFit:
         degree = np.diff(self._graph.indptr)
         limit = max(np.quantile(degree, 0.8), 8)
         low = np.flatnonzero(degree <= limit)
-        sampled = np.sort(self._rng.choice(low, min(MAX_ROWS, len(low)), replace=False))
+        # Solves take the cube of the degree: wide rows are sampled less densely.
+        affordable = int(MAX_ROWS * (WIDE / np.median(degree[low])) ** 2)
+        number = min(max(affordable, MAX_ROWS_LATER), MAX_ROWS, len(low))
+        sampled = np.sort(self._rng.choice(low, number, replace=False))
 
         def rows_of(hubs: tuple[int, ...]) -> Rows:
             nodes = [int(node) for node in sampled if node not in hubs]
@@ -101,6 +108,8 @@ class ConditionalFit:
         white, pulled = self._white[np.append(rest, -1)], self._pulled[rest].copy()
         later = self._dictionary.later(choice, theta[weight > 0.5 * weight.max()])
         search = self._search(later)
+        growing = self._search(self._dictionary.of(choice))
+        first = later.without_functions(choice)
         fitted = []
         for count, level in enumerate(levels):
             table = np.concatenate([level.parents, level.nodes[:, None]], axis=1)
@@ -108,7 +117,8 @@ class ConditionalFit:
             own = choice
             if count and choice.hubs:
                 some = self._rng.permutation(len(rows.right))[:MAX_ROWS_LATER]
-                own = search.improved(own, _always(rows.where(some)))
+                own = search.improved(first, _always(rows.where(some)))
+                own = growing.improved(own, _always(rows.where(some)), limit=GROWING)
             fits = fit_rows(rows, *own.values(theta), weight, own.ridge)
             parameters = _natural(own, fits)
             fitted.append(parameters)

@@ -144,22 +144,42 @@ class Dictionary:
             return None
 
     def later(self, choice: Choice, theta: np.ndarray) -> "Dictionary":
-        """Functions for later levels of the same hubs, in the order of the choice.
+        """Bounded functions for later levels of the same hubs, in the choice's order.
 
-        There sums of $1 / (a + e^{p c})$ appear, which saturate on one side.
+        There sums of $1 / (a + e^{p c})$ appear, which saturate on one side. Functions
+        that grow would serve as well at the points, and fail down a neck beyond them.
+        Hubs that are no scales keep their functions.
         """
-        new = Dictionary(choice.hubs, self._center, self._scale, self._links)
+        new = self.of(choice)
         for hub, node in enumerate(choice.hubs):
-            atoms = [*new._atoms(node, hub)]
-            if any(atom.kind == "exp" for atom in atoms):
-                unit = atoms[0].scale
-                for place in np.quantile(theta[:, node], PLACES):
-                    atoms += [
-                        Atom(hub, "saturating", power, float(place), unit)
-                        for power in STEEPNESS
-                    ]
-            new._known_atoms[node, hub] = atoms
+            if not self._is_log(node):
+                continue
+            places = np.quantile(theta[:, node], PLACES)
+            new._known_atoms[node, -1 - hub] = []
+            new._known_atoms[node, hub] = [
+                Atom(hub, "saturating", power, float(place), 1.0)
+                for place in places
+                for power in STEEPNESS
+            ]
         return new
+
+    def of(self, choice: Choice) -> "Dictionary":
+        """The functions of chosen hubs alone."""
+        return Dictionary(choice.hubs, self._center, self._scale, self._links)
+
+    def without_functions(self, choice: Choice) -> Choice:
+        """The same hubs, with polynomials in the linear part of those that have any."""
+        linear: list[Term] = [()]
+        for hub, node in enumerate(choice.hubs):
+            linear += [(atom,) for atom in self._polynomials(node, hub)]
+        return choice._replace(terms=((),), linear_terms=tuple(linear))
+
+    def _is_log(self, node: int) -> bool:
+        """Whether a parameter is the logarithm of a scale, or may be."""
+        link = self._links.get(node, Link("real"))
+        if link.kind != "real":
+            return link.is_scale
+        return bool(self._scale[node] < LOG_LIKE)
 
     def _extended(self, choice: Choice, hubs: tuple[int, ...], term: Term) -> Choice:
         linear = [*choice.linear_terms]

@@ -18,8 +18,12 @@ WIDER = 1.5
 NODES = {1: 80, 2: 200, 3: 300, 4: 400}
 """Nodes of the network, by the number of hubs."""
 NODE_SCALES = 0.7, 5.0
-MARGIN = 0.7
-"""How far beyond the evaluated hubs the energy is used, in their sds."""
+BEYOND = 10.0
+"""How far beyond the evaluated hubs the energy is used, in units of their scale."""
+LEAST_SLOPE = 1.0
+"""Of the energy beyond the evaluated hubs, outwards and in the same unit."""
+SECANT = 0.3
+"""Step over which slope and curvature are taken there, in the same unit."""
 HELD_OUT = 0.3
 USABLE = 0.01
 """Weight, over the largest one, of points that are used."""
@@ -32,8 +36,9 @@ SLACK = 1.05
 class HubEnergy(AbstractMarginal):
     r"""The marginal energy of hubs, $\frac12 |y|^2$ plus a network of softplus nodes.
 
-    $y$ are standardised hubs. Nodes grow at most linearly, so the density can be
-    normalised for any weights.
+    $y$ are standardised hubs. Beyond the evaluated ones the energy goes on with its
+    slope and curvature there, along a straight line down a neck, and upwards in any
+    case: the density can be normalised for any weights.
 
     hubs: their coordinates.
     scores: points with their gradients and weights.
@@ -59,8 +64,9 @@ class HubEnergy(AbstractMarginal):
         c = scores.theta[:, hubs]
         center, scale = location(scores)
         self.center, self.scale = center[hubs], WIDER * scale[hubs]
-        self.low = c.min(axis=0) - MARGIN * self.scale
-        self.high = c.max(axis=0) + MARGIN * self.scale
+        self._first, self._last = c.min(axis=0), c.max(axis=0)
+        self.low = self._first - BEYOND * self.scale
+        self.high = self._last + BEYOND * self.scale
         y = self._standardised(c)
         level, slopes = level - 0.5 * np.sum(y**2, axis=1), slopes * self.scale - y
         self._directions, self._offsets = _nodes(rng, y, scores.weight)
@@ -68,6 +74,25 @@ class HubEnergy(AbstractMarginal):
 
     def __call__(self, c: np.ndarray) -> np.ndarray:
         """Energies of hubs, the rest integrated out, one point a row."""
+        inside = c.clip(self._first, self._last)
+        at_end = self._between(inside)
+        energy = at_end
+        for j, scale in enumerate(self.scale):
+            beyond = (c[:, j] - inside[:, j]) / scale
+            if not beyond.any():
+                continue
+            near, far = inside.copy(), inside.copy()
+            near[:, j] -= np.sign(beyond) * SECANT * scale
+            far[:, j] -= np.sign(beyond) * 2 * SECANT * scale
+            first, second = at_end - self._between(near), at_end - self._between(far)
+            curvature = np.maximum(2 * first - second, 0.0) / SECANT**2
+            slope = first / SECANT + 0.5 * SECANT * curvature
+            slope = np.maximum(slope, LEAST_SLOPE)
+            energy = energy + slope * np.abs(beyond) + 0.5 * curvature * beyond**2
+        return energy
+
+    def _between(self, c: np.ndarray) -> np.ndarray:
+        """Energies of hubs among the evaluated ones."""
         y = self._standardised(c)
         outputs = np.logaddexp(y @ self._directions.T + self._offsets, 0.0)
         return 0.5 * np.sum(y**2, axis=1) + outputs @ self._weights

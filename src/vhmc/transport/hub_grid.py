@@ -18,10 +18,6 @@ TAIL = 1e-5
 """Mass of a marginal beyond the ends of the grid."""
 END = 0.3
 """Normal scores from which the tangent beyond the grid is taken."""
-OPEN = 0.02
-"""Density at an end of a hub's range, over the largest, at which it is extended."""
-MAX_EXTENSIONS = 2
-"""Steps of one sd by which it is extended, at most."""
 
 
 def fit_hub_map(energy: AbstractMarginal, hubs: np.ndarray, dim: int) -> HubMap:
@@ -59,8 +55,7 @@ def _on_grid(energy: AbstractMarginal) -> tuple[list[np.ndarray], np.ndarray]:
 def _zoomed(
     energy: AbstractMarginal, temperature: float
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    first, last = _extended_range(energy, temperature)
-    low, high = first, last
+    low, high = energy.low, energy.high
     size = GRID_SIZES[len(low)]
     for _ in range(NUM_ZOOMS):
         axes, density = _tabulated(energy, temperature, low, high)
@@ -71,7 +66,7 @@ def _zoomed(
             above = size - 1 - np.searchsorted(np.cumsum(mass[::-1]), TAIL)
             margin = (1 + (above - below) / 12) * (axis[1] - axis[0])
             ends.append((axis[below] - margin, axis[above] + margin))
-        low, high = np.array(ends).T.clip(first, last)
+        low, high = np.array(ends).T.clip(energy.low, energy.high)
     return axes, density
 
 
@@ -86,27 +81,6 @@ def _tabulated(
     density = np.nan_to_num(density, nan=-1e100, posinf=-1e100, neginf=-1e100)
     density = density.reshape(grid.shape[:-1])
     return axes, density - logsumexp(density)
-
-
-def _extended_range(
-    energy: AbstractMarginal, temperature: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The range of the hubs, farther where the density has not fallen at its end.
-
-    There the mass goes on beyond the evaluated hubs, as it does down a neck: draws must
-    get there to be evaluated.
-    """
-    low, high = energy.low.copy(), energy.high.copy()
-    for _ in range(MAX_EXTENSIONS):
-        axes, density = _tabulated(energy, temperature, low, high)
-        marginals = [_marginal(density, j) for j in range(len(axes))]
-        ends = np.array([(m[0] - m.max(), m[-1] - m.max()) for m in marginals])
-        is_open = ends > np.log(OPEN)
-        if not is_open.any():
-            break
-        low = low - np.where(is_open[:, 0], energy.scale, 0.0)
-        high = high + np.where(is_open[:, 1], energy.scale, 0.0)
-    return low, high
 
 
 def _width(axis: np.ndarray, log_density: np.ndarray) -> float:

@@ -47,12 +47,17 @@ class Search:
         self._kept, self._out = weight * ~is_out, weight * is_out
 
     def improved(
-        self, choice: Choice, rows_of: RowsOf, scales: Sequence[int] = ()
+        self,
+        choice: Choice,
+        rows_of: RowsOf,
+        scales: Sequence[int] = (),
+        limit: float = WORTHWHILE,
     ) -> Choice:
         """Add functions while the held-out error falls, then choose the ridge.
 
         rows_of: from hubs to the problems of the sampled variables.
         scales: parameters that become hubs unless that does harm.
+        limit: share of the error that a further function may leave.
         """
         fits, error = self._fitted(choice, rows_of(choice.hubs))
         while len(choice.terms) < MAX_TERMS and error > NEGLIGIBLE:
@@ -63,7 +68,7 @@ class Search:
             old = choice
             for new in some:
                 new_fits, new_error = self._fitted(new, rows_of(new.hubs))
-                if new_error < self._limit(old, new, scales) * error:
+                if new_error < min(limit, self._limit(old, new, scales)) * error:
                     choice, fits, error = new, new_fits, new_error
             if choice is old:
                 break
@@ -91,8 +96,13 @@ class Search:
         """
         hubs = tuple(scales)
         rows = rows_of(hubs)
+        if not len(rows.right):
+            return None
+        # The row of fewest neighbours is cheap, and rules out nearly all families.
+        size = np.any(rows.columns != 0, axis=1).sum(axis=1)
+        first = rows.where([int(np.argmin(size))]).without_padding()
         for choice in self._dictionary.known_forms(hubs):
-            if self._fitted(choice, rows)[1] < EXACT:
+            if all(self._fitted(choice, some)[1] < EXACT for some in (first, rows)):
                 return choice
         return None
 

@@ -33,9 +33,15 @@ class Rows(NamedTuple):
     columns: np.ndarray
     right: np.ndarray
 
-    def where(self, chosen: np.ndarray | slice) -> "Rows":
+    def where(self, chosen: np.ndarray | slice | list[int]) -> "Rows":
         """Some of the variables."""
         return Rows(self.columns[chosen], self.right[chosen])
+
+    def without_padding(self) -> "Rows":
+        """The same problems less the columns that are zero in all of them."""
+        is_used = np.any(self.columns != 0, axis=(0, 1))
+        is_used[-1] = True
+        return Rows(self.columns[:, :, is_used], self.right)
 
 
 class RowFits(NamedTuple):

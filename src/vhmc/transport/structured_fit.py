@@ -30,6 +30,10 @@ HUB_DEGREE = 0.5
 """Least degree of a hub that is no scale, over the largest one."""
 SCALE_DEGREE = 0.05
 """Least degree of a scale, over the number of parameters."""
+SPARSE = 0.9
+"""Share of all pairs below which a graph is sparse."""
+MAX_DEGREE = 24
+"""Of most parameters: rows with more unknowns need more points than there are."""
 NUM_FUNCTIONS = 3
 """Functions of the scales in such a model, about."""
 LEAST_KEPT = 0.4
@@ -66,6 +70,16 @@ class Graph(NamedTuple):
             if degree[i] >= least and i in self.links and self.links[i].is_scale
         ]
         return tuple(sorted(found, key=lambda i: -degree[i]))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether given the scales most parameters interact with few others."""
+        rest = np.setdiff1d(np.arange(self.edges.shape[0]), self.scales)
+        if not len(rest):
+            return False
+        inner = scipy.sparse.csr_matrix(self.edges[rest][:, rest])
+        degree = np.median(np.diff(inner.indptr))
+        return bool(inner.nnz < SPARSE * len(rest) ** 2 and degree <= MAX_DEGREE)
 
     @property
     def num_unknowns(self) -> int:
@@ -190,6 +204,8 @@ def is_sane(
     weights: np.ndarray,
 ) -> bool:
     """Whether draws of a map are about where the points are that it was fitted to."""
+    if not weights.sum() > 0:
+        return False
     chosen = rng.choice(len(weights), NUM_DRAWS, p=weights / weights.sum())
     with np.errstate(all="ignore"):
         draws = transport.forward(rng.standard_normal((NUM_DRAWS, transport.dim)))
