@@ -11,7 +11,7 @@ from vhmc.structure.fill import fill
 from vhmc.transport.by_level import ByLevel, NaturalParameters, floored
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
-from vhmc.transport.hub_fit import marginal_data
+from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Atom, Link, evaluate
 from vhmc.transport.hub_map import REACH, hub_map
 from vhmc.transport.joint import Joint
@@ -338,3 +338,52 @@ def test_a_map_without_hubs_is_the_sparse_gaussian():
     x, scores = fitted.transport.pull_back(points.theta, points.grad)
     assert fitted.choice.hubs == ()
     assert np.mean((scores - x) ** 2) < 1e-6
+
+
+def test_later_levels_stay_bounded_down_a_neck():
+    """The precision of a mean of effects saturates as their scale goes to zero."""
+    rng = np.random.default_rng(5)
+    number = 10
+    errors = rng.uniform(0.5, 1.5, number)
+    data = rng.standard_normal(number)
+    log_tau = rng.uniform(-2.5, 1.0, 300)
+    mean = 0.4 * rng.standard_normal(300)
+    effects = mean[:, None] + np.exp(log_tau)[:, None] * rng.standard_normal(
+        (300, number)
+    )
+    pull = (effects - mean[:, None]) * np.exp(-2 * log_tau)[:, None]
+    grad = np.zeros((300, number + 2))
+    grad[:, :number] = (effects - data) / errors**2 + pull
+    grad[:, number] = -pull.sum(axis=1)
+    theta = np.column_stack([effects, mean, log_tau])
+    graph = np.eye(number + 2, dtype=bool)
+    graph[number:] = graph[:, number:] = True
+    fit = ConditionalFit(
+        rng,
+        Scores(theta, grad, np.ones(300)),
+        scipy.sparse.csr_matrix(graph),
+        {number + 1: Link()},
+        (number + 1,),
+        (number + 1,),
+    )
+    layer = fit.by_level(fit.choose())
+    places = np.array([-8.0, -2.0, 0.5])
+    found = layer._moments(places[:, None])[1].precision[0] / layer.scale[number] ** 2
+    exact = np.sum(1 / (errors**2 + np.exp(2 * places)[:, None]), axis=1)
+    np.testing.assert_allclose(found, exact, rtol=0.05)
+
+
+def test_the_energy_of_hubs_goes_on_beyond_the_evaluated_ones():
+    """Along a line to the left, as in a neck; not slower than its square to the right.
+
+    The energy is that of the logarithm of an exponential variable.
+    """
+    rng = np.random.default_rng(6)
+    c = np.log(rng.exponential(size=200)).clip(-4.0, 1.2)[:, None]
+    scores = Scores(c, np.exp(c) - 1, np.ones(200))
+    energy = HubEnergy(rng, np.array([0]), scores, (np.exp(c) - c)[:, 0], np.exp(c) - 1)
+    places = np.array([[-9.0], [-4.0], [0.0], [1.0], [2.2]])
+    found = energy(places) - energy(places[2:3])
+    exact = (np.exp(places) - places)[:, 0] - 1
+    np.testing.assert_allclose(found[:4], exact[:4], atol=0.5)
+    assert 0.6 * exact[4] < found[4] < 1.2 * exact[4]

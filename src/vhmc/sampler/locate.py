@@ -85,12 +85,7 @@ def locate(
         descend(descents, counted, first, is_finished)
         best = sorted(descents, key=lambda descent: descent.energy)[:2]
         if not np.isfinite(best[0].energy):
-            raise ValueError(
-                "the log density or its gradient is not finite at the start "
-                f"{origin} and around it "
-                f"({most_common(np.concatenate(reasons))}): mend the model, or give "
-                "other initial values"
-            )
+            raise no_start(origin, reasons)
         best = [descent for descent in best if np.isfinite(descent.energy)]
         descend(best, counted, max(left, 0) // len(best), is_finished)
         best.sort(key=lambda descent: descent.energy)
@@ -117,6 +112,18 @@ def starts(
         origin if i == 0 else center + box
         for i, (center, box) in enumerate(zip(centers, boxes, strict=True))
     ]
+
+
+def no_start(origin: np.ndarray, reasons: list[np.ndarray]) -> ValueError:
+    """The error where no descent can begin.
+
+    reasons: why the model failed, by batch.
+    """
+    return ValueError(
+        f"the log density or its gradient is not finite at the start {origin} and "
+        f"around it ({most_common(np.concatenate(reasons))}): mend the model, or give "
+        "other initial values"
+    )
 
 
 def is_finished(descent: Descent) -> bool:

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes, locate
+from vhmc.sampler.locate_given import locate_given, no_modes
 from vhmc.sampler.model_graph import fitting_graph
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
@@ -28,6 +30,7 @@ from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
+from vhmc.transport.structured_fit import Graph
 from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
@@ -126,7 +129,7 @@ class Run:
         self._evaluator.raise_budget(budgets[-1])
         self._reset()
         log = self._evaluator.log
-        self._start_training(affine_map(log), _no_modes(log.theta.shape[1]))
+        self._start_training(affine_map(log), no_modes(log.theta.shape[1]))
         self._train()
         return self._finish()
 
@@ -151,7 +154,7 @@ class Run:
         """Find the posterior, by an old surrogate or by a search."""
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
         origin, transport = self._target.start, None
-        modes = _no_modes(self._target.dim)
+        modes = no_modes(self._target.dim)
         if old is not None:
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
@@ -164,12 +167,11 @@ class Run:
             def hessian(theta: np.ndarray) -> np.ndarray:
                 return evaluator.hessian(theta, "hessian")
 
-            located = locate(
-                rng,
-                evaluator.evaluate,
-                origin,
-                plan.search,
-                hessian if plan.hessian else None,
+            curvature = hessian if plan.hessian else None
+            held = self._sparse_graph.scales if self._sparse_graph else ()
+            find = partial(locate_given, held=held) if held else locate
+            located = find(
+                rng, evaluator.evaluate, origin, plan.search, hessian=curvature
             )
             modes = located.modes
             allowance, chains = plan.warm_up, plan.chains
@@ -181,12 +183,18 @@ class Run:
                 white = rng.standard_normal((missing, self._target.dim))
                 evaluator.evaluate(layer.forward(white), "warm-up")
             self._look_for_graph()
-            if self._graph is not None and self._graph.is_sparse:
+            if (graph := self._sparse_graph) is not None:
                 allowance = allowance * 2 // 3 + plan.training // 3
                 transport = warm_up_along(
-                    rng, evaluator, transport, self._graph, allowance, chains
+                    rng, evaluator, transport, graph, allowance, chains
                 )
         self._start_training(transport, modes)
+
+    @property
+    def _sparse_graph(self) -> Graph | None:
+        """The graph, if it tells something."""
+        is_sparse = self._graph is not None and self._graph.is_sparse
+        return self._graph if is_sparse else None
 
     def _start_training(self, transport: TransportMap, modes: Modes) -> None:
         size = self._settings.num_features
@@ -373,8 +381,3 @@ class Run:
 
 def _moment(report: RoundReport) -> Moment:
     return Moment(report.spent, report.score_error, report.delayed_acceptance)
-
-
-def _no_modes(dim: int) -> Modes:
-    """No search was made, so no other mode is known."""
-    return Modes(np.zeros((0, dim)), np.zeros(0), has_mode=True)

@@ -5,7 +5,7 @@ import numpy as np
 from vhmc.evaluation.evaluator import Evaluate, Evaluator
 from vhmc.sampler.locate import Located
 from vhmc.surrogate.trainer import near_mass
-from vhmc.transport.affine import Affine, divergence
+from vhmc.transport.affine import Affine, divergence, evidence_bound
 from vhmc.transport.affine_fit import fit_affine
 from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.influence import influence
@@ -72,7 +72,7 @@ def warm_up(
         if known.sum() < FEWEST:
             layer = Affine(layer.mean, layer.factor / 2)
             continue
-        bound = _bound(layer, answer.energy)
+        bound = evidence_bound(layer, answer.energy)
         if count > 2 and bound < best - WORSE - 0.1 * dim:
             return kept
         if bound > best:
@@ -235,19 +235,13 @@ def _screened(
     thetas = [other.forward(x) for other, x in zip(others, white, strict=True)]
     energies = evaluate(np.concatenate(thetas), "screening").energy
     energies = energies.reshape(len(others), SCREENING_DRAWS)
-    bounds = np.array([_bound(*pair) for pair in zip(others, energies, strict=True)])
+    bounds = np.array(
+        [evidence_bound(*pair) for pair in zip(others, energies, strict=True)]
+    )
     bounds = np.nan_to_num(bounds, nan=-np.inf)
     cost = batch_size + len(others) * SCREENING_DRAWS
-    is_better = bounds.max() > _bound(layer, energy)
+    is_better = bounds.max() > evidence_bound(layer, energy)
     return (others[int(np.argmax(bounds))] if is_better else layer), cost
-
-
-def _bound(layer: Affine, energy: np.ndarray) -> float:
-    """Evidence lower bound of a Gaussian, up to a constant, from energies of its draws.
-
-    By the median: one draw of a huge energy would rule the mean.
-    """
-    return float(layer.log_det_factor - np.median(energy))
 
 
 def _is_close(x: np.ndarray, energy: np.ndarray) -> bool:

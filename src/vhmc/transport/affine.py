@@ -78,3 +78,11 @@ def divergence(layer: Affine) -> float:
     """Kullback-Leibler divergence of the layer's Gaussian from the standard normal."""
     square = np.sum(layer.factor**2) + layer.mean @ layer.mean
     return float(0.5 * (square - len(layer.mean)) - layer.log_det_factor)
+
+
+def evidence_bound(layer: Affine, energy: np.ndarray) -> float:
+    """Evidence lower bound of a Gaussian, up to a constant, from energies of its draws.
+
+    By the median: one draw of a huge energy would rule the mean.
+    """
+    return float(layer.log_det_factor - np.median(energy))

@@ -1,0 +1,82 @@
+"""Locate a hierarchical posterior: descents in which its scales are held.
+
+The energy of such a model may fall without bound while its scales shrink, and a mode
+that there is lies far from the mass. Given the scales there is one, as a rule, and it
+is close to the mass at these scales. Descents hold different ones: draws around their
+ends say which are the best.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from vhmc.evaluation.evaluator import Evaluate
+from vhmc.evaluation.target import Evaluations
+from vhmc.sampler.descents import Descent, descend
+from vhmc.sampler.locate import (
+    FIRST_LEG,
+    MAX_STARTS,
+    Located,
+    Modes,
+    first_layer,
+    is_finished,
+    no_start,
+    path_layer,
+    starts,
+)
+from vhmc.transport.affine import evidence_bound
+
+NUM_DRAWS = 6
+"""At the end of each descent."""
+
+
+def locate_given(
+    rng: np.random.Generator,
+    evaluate: Evaluate,
+    origin: np.ndarray,
+    allowance: int,
+    held: Sequence[int],
+    hessian: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Located:
+    """Descend with some coordinates held, and measure the curvature at the best end.
+
+    origin, allowance, hessian: as in `locate`.
+    held: coordinates that keep the values of each start.
+
+    Returns no modes: ends at different scales are no modes of the posterior.
+    """
+    number = int(np.clip(allowance // (2 * FIRST_LEG), 1, MAX_STARTS))
+    descents = [Descent(start) for start in starts(rng, origin, number)]
+    reasons: list[np.ndarray] = []
+
+    def evaluate_held(thetas: np.ndarray) -> Evaluations:
+        answer = evaluate(thetas, "search")
+        reasons.append(answer.reason)
+        grad = answer.grad.copy()
+        grad[:, held] = 0.0
+        return answer._replace(grad=grad)
+
+    try:
+        num_each = max(1, allowance // number - NUM_DRAWS)
+        descend(descents, evaluate_held, num_each, is_finished)
+    finally:
+        for descent in descents:
+            descent.close()
+    found = [descent for descent in descents if np.isfinite(descent.energy)]
+    if not found:
+        raise no_start(origin, reasons)
+    layers = [path_layer(descent.path) for descent in found]
+    x = rng.standard_normal((len(found), NUM_DRAWS, len(origin)))
+    draws = np.concatenate(
+        [layer.forward(rows) for layer, rows in zip(layers, x, strict=True)]
+    )
+    energies = evaluate(draws, "screening").energy.reshape(len(found), NUM_DRAWS)
+    bounds = [evidence_bound(*pair) for pair in zip(layers, energies, strict=True)]
+    best = found[int(np.argmax(np.nan_to_num(bounds, nan=-np.inf)))]
+    layer, _ = first_layer(evaluate, best.path, hessian)
+    return Located(layer, [], no_modes(len(origin)))
+
+
+def no_modes(dim: int) -> Modes:
+    """No search for modes was made, so none but the draws' own is known."""
+    return Modes(np.zeros((0, dim)), np.zeros(0), has_mode=True)
