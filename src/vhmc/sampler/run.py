@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from vhmc.sampler.check import Check, check, choose
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
-from vhmc.sampler.locate import Modes, locate
+from vhmc.sampler.locate import Located, Modes, locate
 from vhmc.sampler.locate_given import locate_given, no_modes
 from vhmc.sampler.model_graph import fitting_graph
 from vhmc.sampler.plan import Plan, Settings, plan
@@ -30,6 +31,7 @@ from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
+from vhmc.transport.hub_dictionary import MAX_HUBS
 from vhmc.transport.structured_fit import Graph
 from vhmc.transport.transport_map import TransportMap
 
@@ -167,12 +169,7 @@ class Run:
             def hessian(theta: np.ndarray) -> np.ndarray:
                 return evaluator.hessian(theta, "hessian")
 
-            curvature = hessian if plan.hessian else None
-            held = self._sparse_graph.scales if self._sparse_graph else ()
-            find = partial(locate_given, held=held) if held else locate
-            located = find(
-                rng, evaluator.evaluate, origin, plan.search, hessian=curvature
-            )
+            located = self._located(origin, hessian if plan.hessian else None)
             modes = located.modes
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
@@ -189,6 +186,28 @@ class Run:
                     rng, evaluator, transport, graph, allowance, chains
                 )
         self._start_training(transport, modes)
+
+    def _located(
+        self, origin: np.ndarray, hessian: Callable[[np.ndarray], np.ndarray] | None
+    ) -> Located:
+        """Search, with the scales held in a model whose graph shows what they scale.
+
+        The graph of a black box is not known yet: its scales are held where a search
+        without that finds no mode.
+        """
+        rng, evaluate, number = self._rng, self._evaluator.evaluate, self._plan.search
+        scales = self._graph.scales if self._graph else ()
+        given = partial(
+            locate_given, rng, evaluate, origin, number, scales, hessian=hessian
+        )
+        if scales and self._sparse_graph is not None:
+            return given()
+        located = locate(rng, evaluate, origin, number, hessian)
+        is_affordable = self._plan.training > 2 * number
+        has_few = 0 < len(scales) <= MAX_HUBS and len(scales) < len(origin) / 2
+        if has_few and is_affordable and not located.modes.has_mode:
+            return given()
+        return located
 
     @property
     def _sparse_graph(self) -> Graph | None:
