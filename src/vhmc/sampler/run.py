@@ -181,7 +181,8 @@ class Run:
                 evaluator.evaluate(layer.forward(white), "warm-up")
             self._look_for_graph()
             if (graph := self._sparse_graph) is not None:
-                allowance = allowance * 2 // 3 + plan.training // 3
+                most = (evaluator.left - plan.check - plan.correction) // 2
+                allowance = min(allowance * 2 // 3 + plan.training // 3, most)
                 transport = warm_up_along(
                     rng, evaluator, transport, graph, allowance, chains
                 )
@@ -197,16 +198,14 @@ class Run:
         """
         rng, evaluate, number = self._rng, self._evaluator.evaluate, self._plan.search
         scales = self._graph.scales if self._graph else ()
-        given = partial(
-            locate_given, rng, evaluate, origin, number, scales, hessian=hessian
-        )
+        given = partial(locate_given, rng, evaluate, origin)
         if scales and self._sparse_graph is not None:
-            return given()
+            return given(number, scales, hessian)
         located = locate(rng, evaluate, origin, number, hessian)
         is_affordable = self._plan.training > 2 * number
         has_few = 0 < len(scales) <= MAX_HUBS and len(scales) < len(origin) / 2
         if has_few and is_affordable and not located.modes.has_mode:
-            return given()
+            return given(number // 2, scales, hessian)
         return located
 
     @property
