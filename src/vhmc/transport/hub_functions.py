@@ -5,9 +5,11 @@ Powers of a bounded parameter's value, and polynomials, serve the others. All ar
 analytic, so that a derivative can be taken by a complex step.
 """
 
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
+import jax
 
 from vhmc._types import Shared
 
@@ -32,7 +34,13 @@ class Link(NamedTuple):
         return self.kind != "real" and self.low == 0 and self.high > 0
 
 
-class Atom(eqx.Module):
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("center", "scale", "low", "high"),
+    meta_fields=("hub", "kind", "power"),
+)
+@dataclass(frozen=True, eq=False)
+class Atom:
     r"""A function of a hub: $(y / s)^p$, $e^{p y / s}$, functions of that, $(v / s)^p$.
 
     Here $y = c - \bar c$, and $v$ is the value of a bounded parameter.
@@ -45,9 +53,9 @@ class Atom(eqx.Module):
     low, high: bounds of a `logit`.
     """
 
-    hub: int = eqx.field(static=True)
-    kind: str = eqx.field(static=True)
-    power: float = eqx.field(static=True)
+    hub: int
+    kind: str
+    power: float
     center: Shared
     scale: Shared
     low: Shared = 0.0
