@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import vhmc
 from tests.densities import Density
 from vhmc.sampler.locate import locate
 from vhmc.sampler.locate_given import NUM_DRAWS, locate_given
@@ -76,3 +77,26 @@ def test_the_allowance_is_kept(allowance):
 def test_a_model_without_an_answer_is_refused():
     with pytest.raises(ValueError, match="not finite at the start"):
         found(lambda t: jnp.log(-1.0 - t[0] ** 2))
+
+
+@pytest.mark.filterwarnings("ignore:verdict bad")
+def test_a_mode_of_a_hierarchical_model_is_not_missed_in_silence(seed):
+    """Squares of effects are seen: the mean of the effects has two signs."""
+    number = 6
+    squares = np.linspace(3.5, 4.5, number)
+
+    def log_density(p):
+        scale = p["tau"]
+        effects = -0.5 * jnp.sum(((p["theta"] - p["mu"]) / scale) ** 2)
+        data = -0.5 * jnp.sum((squares - p["theta"] ** 2) ** 2) / 0.5**2
+        hyper = -0.5 * (p["mu"] / 3) ** 2 - 0.5 * scale**2
+        return effects - number * jnp.log(scale) + data + hyper
+
+    target = vhmc.from_jax(
+        log_density,
+        {"mu": 0.0, "tau": 1.0, "theta": np.zeros(number)},
+        constraints={"tau": vhmc.positive},
+    )
+    posterior = vhmc.sample(target, 600, seed=seed, progress=False)
+    share = np.mean(posterior.draws["mu"] > 0)
+    assert posterior.verdict.status != "good" or 0.3 < share < 0.7

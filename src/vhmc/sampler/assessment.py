@@ -12,7 +12,10 @@ from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.verdict import ExactStatistics, Statistics, Verdict, judge
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import AWAY
+from vhmc.transport.transport_map import TransportMap
 
+HUB_REACH = 6.0
+"""Latent places of hubs up to which a map along a graph is trusted to find modes."""
 LAST = 4
 """Rounds whose reports say how well the surrogate does now."""
 NO_MODE = (
@@ -39,8 +42,8 @@ def assess(
     last = reports[-LAST:]
     thinned = drawn.x.reshape(-1, surrogate.dim)
     thinned = thinned[:: max(1, len(thinned) // 1000)]
-    ends = surrogate.transport.inverse(modes.ends)
-    concerns = missed_modes(ends, modes, thinned) if modes.has_mode else []
+    ends, known = comparable(surrogate.transport, modes)
+    concerns = missed_modes(ends, known, thinned) if modes.has_mode else []
     statistics = Statistics(
         importance_efficiency=check.importance_efficiency,
         tempered_efficiency=check.tempered_efficiency,
@@ -80,6 +83,28 @@ def exact_statistics(theta: np.ndarray, acceptance: float) -> ExactStatistics:
         exact_rhat=worst_rhat(theta),
         exact_ess=worst_ess(theta),
         exact_acceptance=acceptance,
+    )
+
+
+def comparable(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, Modes]:
+    """Latent ends of descents, and modes with energies that can be compared.
+
+    Ends of descents that held scales at different values are compared given these: in
+    a map along the graph the other coordinates of all of them are close to zero, if
+    they are in the mode that the map is of.
+    """
+    x, log_det = transport.inverse_and_log_det(modes.ends)
+    if not modes.held:
+        return x, modes
+    if transport.cliques is None:
+        is_near = np.zeros(len(x), dtype=bool)  # no such map
+    else:
+        is_near = np.all(np.abs(x[:, transport.hubs]) < HUB_REACH, axis=1)
+    given = list({*transport.hubs, *modes.held})
+    energies = modes.energies - log_det - 0.5 * np.sum(x[:, given] ** 2, axis=1)
+    x[:, given] = 0.0
+    return x[is_near], modes._replace(
+        ends=modes.ends[is_near], energies=energies[is_near]
     )
 
 

@@ -35,11 +35,13 @@ class Modes(NamedTuple):
     ends: lowest point of every descent, one a row.
     energies: true energies there.
     has_mode: whether the energy curves upwards at the best end.
+    held: coordinates that each descent held at the values of its start.
     """
 
     ends: np.ndarray
     energies: np.ndarray
     has_mode: bool
+    held: tuple[int, ...] = ()
 
 
 class Located(NamedTuple):

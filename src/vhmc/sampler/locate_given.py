@@ -42,8 +42,6 @@ def locate_given(
 
     origin, allowance, hessian: as in `locate`.
     held: coordinates that keep the values of each start.
-
-    Returns no modes: ends at different scales are no modes of the posterior.
     """
     number = int(np.clip(allowance // (2 * FIRST_LEG), 1, MAX_STARTS))
     descents = [Descent(start) for start in starts(rng, origin, number)]
@@ -74,9 +72,11 @@ def locate_given(
     bounds = [evidence_bound(*pair) for pair in zip(layers, energies, strict=True)]
     best = found[int(np.argmax(np.nan_to_num(bounds, nan=-np.inf)))]
     layer, _ = first_layer(evaluate, best.path, hessian)
-    return Located(layer, [], no_modes(len(origin)))
-
-
-def no_modes(dim: int) -> Modes:
-    """No search for modes was made, so none but the draws' own is known."""
-    return Modes(np.zeros((0, dim)), np.zeros(0), has_mode=True)
+    arrived = [descent for descent in found if is_finished(descent)]
+    modes = Modes(
+        np.array([descent.theta for descent in arrived]).reshape(-1, len(origin)),
+        np.array([descent.energy for descent in arrived]),
+        has_mode=True,
+        held=tuple(held),
+    )
+    return Located(layer, [], modes)

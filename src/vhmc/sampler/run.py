@@ -19,7 +19,7 @@ from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Located, Modes, locate
-from vhmc.sampler.locate_given import locate_given, no_modes
+from vhmc.sampler.locate_given import locate_given
 from vhmc.sampler.model_graph import fitting_graph
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
@@ -131,7 +131,7 @@ class Run:
         self._evaluator.raise_budget(budgets[-1])
         self._reset()
         log = self._evaluator.log
-        self._start_training(affine_map(log), no_modes(log.theta.shape[1]))
+        self._start_training(affine_map(log), _no_modes(log.theta.shape[1]))
         self._train()
         return self._finish()
 
@@ -156,7 +156,7 @@ class Run:
         """Find the posterior, by an old surrogate or by a search."""
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
         origin, transport = self._target.start, None
-        modes = no_modes(self._target.dim)
+        modes = _no_modes(self._target.dim)
         if old is not None:
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
@@ -399,3 +399,8 @@ class Run:
 
 def _moment(report: RoundReport) -> Moment:
     return Moment(report.spent, report.score_error, report.delayed_acceptance)
+
+
+def _no_modes(dim: int) -> Modes:
+    """No search was made, so no other mode is known."""
+    return Modes(np.zeros((0, dim)), np.zeros(0), has_mode=True)

@@ -62,6 +62,8 @@ BETTER = 0.9
 MAX_DENSE = 200
 """Dimensions beyond which no coupling layers are tried."""
 HELD_OUT = 0.25
+FARTHEST = 100.0
+"""Distance of draws from the chains' states, in ranges of these, that is absurd."""
 FEWEST_FOR_GRAPH = 24
 """Points below which no map is fitted along a graph."""
 
@@ -152,6 +154,8 @@ class Trainer:
             if self._has_residual and transport.cliques is None:
                 # Only a residual can take back what a wider Gaussian has too much.
                 transport = _widened(transport, thetas)
+            if not _is_near(transport, thetas, grads):
+                transport = self.surrogate.transport
         return self._fit(log, transport, redraw=True)
 
     def _along_graph(self, log: EvaluationLog, transport: TransportMap) -> TransportMap:
@@ -318,6 +322,17 @@ def _guard(training: TrainingSet) -> Guard:
     is_inside = training.is_typical & (energy < energy.min() + dim + 12)
     inside = np.linalg.norm(training.x[is_inside], axis=1).max(initial=0.0)
     return Guard(REACH * max(inside, np.sqrt(dim)), GUARD_CURVATURE)
+
+
+def _is_near(transport: TransportMap, thetas: np.ndarray, grads: np.ndarray) -> bool:
+    """Whether draws of a map are anywhere near the states it was fitted to.
+
+    Points where worse maps have been may lead curved layers very far away.
+    """
+    points = EvaluatedPoints(thetas, np.zeros(len(thetas)), grads)
+    # With numbers of its own, so that other maps' draws stay the same.
+    rng, weights = np.random.default_rng(0), np.ones(len(thetas))
+    return is_sane(rng, transport, points, weights, FARTHEST)
 
 
 def _widened(transport: TransportMap, thetas: np.ndarray) -> TransportMap:

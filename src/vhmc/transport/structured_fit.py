@@ -40,7 +40,7 @@ LEAST_KEPT = 0.4
 """Share of the effective number of points that new weights must leave."""
 NUM_DRAWS = 200
 MAX_REACH = 3.0
-"""How far from the points draws of a map may be, in ranges of the points."""
+"""How far from the points draws of a map may be as a rule."""
 
 
 class Graph(NamedTuple):
@@ -202,8 +202,12 @@ def is_sane(
     transport: TransportMap,
     points: EvaluatedPoints,
     weights: np.ndarray,
+    max_reach: float = MAX_REACH,
 ) -> bool:
-    """Whether draws of a map are about where the points are that it was fitted to."""
+    """Whether draws of a map are about where the points are that it was fitted to.
+
+    max_reach: how far from the points they may be, in ranges of the points.
+    """
     if not weights.sum() > 0:
         return False
     chosen = rng.choice(len(weights), NUM_DRAWS, p=weights / weights.sum())
@@ -213,7 +217,7 @@ def is_sane(
         return False
     low, middle, high = np.quantile(points.theta[chosen], (0.05, 0.5, 0.95), axis=0)
     below, above = np.quantile(draws, (0.05, 0.95), axis=0)
-    reach = MAX_REACH * np.maximum(high - low, 1e-12)
+    reach = max_reach * np.maximum(high - low, 1e-12)
     return bool(np.all(below > middle - reach) and np.all(above < middle + reach))
 
 
