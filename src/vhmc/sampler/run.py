@@ -1,10 +1,6 @@
 """One run of the default sampler: search, training, draws, check, correction."""
 
-import time
 import warnings
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,17 +9,19 @@ from vhmc.evaluation.replay import Diverged
 from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import assess
+from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
-from vhmc.sampler.check import Check, check, choose
+from vhmc.sampler.check import check, choose
+from vhmc.sampler.clock import Clock
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
-from vhmc.sampler.locate import Located, Modes, locate
-from vhmc.sampler.locate_given import locate_given
+from vhmc.sampler.locate import Modes
 from vhmc.sampler.model_graph import fitting_graph
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.rounds import RoundReport, Rounds
+from vhmc.sampler.search import search
 from vhmc.sampler.training import repair, train
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
 from vhmc.sampler.warm_start import confirm
@@ -31,7 +29,6 @@ from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
-from vhmc.transport.hub_dictionary import MAX_HUBS
 from vhmc.transport.structured_fit import Graph
 from vhmc.transport.transport_map import TransportMap
 
@@ -39,42 +36,6 @@ LEAST_ROUNDS = 8
 """Rounds' worth of evaluations below which another attempt is not begun."""
 FEWEST_TO_CHECK = 4
 """Evaluations below which nothing can be checked."""
-
-
-class Attempt(NamedTuple):
-    """A surrogate with its draws and what the model says of them."""
-
-    surrogate: Surrogate
-    drawn: Drawn
-    check: Check | None
-    verdict: Verdict
-
-    @property
-    def theta(self) -> np.ndarray:
-        """The draws, unconstrained, shape (chain, draw, dim)."""
-        x = self.drawn.x
-        flat = self.surrogate.transport.forward(x.reshape(-1, x.shape[-1]))
-        return flat.reshape(x.shape)
-
-    @property
-    def badness(self) -> tuple[int, float]:
-        """Smaller is better."""
-        efficiency = self.check.importance_efficiency if self.check else 0.0
-        return RANKS.index(self.verdict.status), -efficiency
-
-
-class Clock:
-    """Seconds by phase; laps of the same name add up."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """Book the time since the last lap."""
-        now = time.perf_counter()
-        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
-        self._last = now
 
 
 class Run:
@@ -169,7 +130,8 @@ class Run:
             def hessian(theta: np.ndarray) -> np.ndarray:
                 return evaluator.hessian(theta, "hessian")
 
-            located = self._located(origin, hessian if plan.hessian else None)
+            curvature = hessian if plan.hessian else None
+            located = search(rng, evaluator, origin, plan, self._graph, curvature)
             modes = located.modes
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
@@ -187,26 +149,6 @@ class Run:
                     rng, evaluator, transport, graph, allowance, chains
                 )
         self._start_training(transport, modes)
-
-    def _located(
-        self, origin: np.ndarray, hessian: Callable[[np.ndarray], np.ndarray] | None
-    ) -> Located:
-        """Search, with the scales held in a model whose graph shows what they scale.
-
-        The graph of a black box is not known yet: its scales are held where a search
-        without that finds no mode.
-        """
-        rng, evaluate, number = self._rng, self._evaluator.evaluate, self._plan.search
-        scales = self._graph.scales if self._graph else ()
-        given = partial(locate_given, rng, evaluate, origin)
-        if scales and self._sparse_graph is not None:
-            return given(number, scales, hessian)
-        located = locate(rng, evaluate, origin, number, hessian)
-        is_affordable = self._plan.training > 2 * number
-        has_few = 0 < len(scales) <= MAX_HUBS and len(scales) < len(origin) / 2
-        if has_few and is_affordable and not located.modes.has_mode:
-            return given(number // 2, scales, hessian)
-        return located
 
     @property
     def _sparse_graph(self) -> Graph | None:
