@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from vhmc._types import Potential
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Target
+from vhmc.structure.centred import centred
 from vhmc.structure.given import given
 from vhmc.structure.record import Structure
 from vhmc.structure.traced import traced_graph
+from vhmc.transport.centring import Centring
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.structured_fit import Graph
 
@@ -54,13 +57,25 @@ def model_graph(target: Target, structure: Any = True) -> Structure:
     if dim < LEAST_DIM:
         return Structure(labels)
     edges = None if energy is None else traced_graph(energy, dim)
-    if edges is not None:
-        return known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
+    if energy is not None and edges is not None:
+        found = known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
+        return _sparser(found, target, energy)
     if dim > MAX_DENSE and target.observable is None:
         return replace(known, source="assumed")
     full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
     # Emulated outputs, which need an affine map, know more than a full graph does.
     return known.with_graph(full if target.observable is None else None, "assumed")
+
+
+def _sparser(structure: Structure, target: Target, energy: Potential) -> Structure:
+    """The structure of the centred form, if that has fewer links by far."""
+    space = target.parameters
+    sizes = dict(zip(space.names, space.unconstrained_sizes, strict=True))
+    assert structure.graph is not None
+    form = centred(energy, target.start, sizes, structure.graph)
+    if form is None or set(form.places) & set(structure.hubs):
+        return structure
+    return replace(structure, graph=form.graph, centred=form)
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:
@@ -73,7 +88,12 @@ def fitting_graph(structure: Structure, space: Space) -> Graph | None:
         for end, shape in zip(ends, space.shapes.values(), strict=True)
         if shape == ()
     )
-    return Graph(structure.graph, links_of(space), structure.hubs or None, scalars)
+    form = structure.centred
+    layer = None
+    if form is not None:
+        layer = Centring(form.places, form.given, form.quantity, space.start)
+    hubs = structure.hubs or None
+    return Graph(structure.graph, links_of(space), hubs, scalars, layer)
 
 
 def labels_of(space: Space) -> tuple[str, ...]:

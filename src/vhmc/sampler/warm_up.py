@@ -106,10 +106,10 @@ def warm_up_along(
     current, best = transport, -np.inf
     choice: Choice | None = None
     num_own = batch_size - batch_size // 4
-    left, is_first, num_failed = allowance, True, 0
+    left, is_first, num_failed, is_failed = allowance, True, 0, False
     while left >= batch_size and num_failed < MAX_FAILED:
         trial: Structured | None = None
-        if not is_first:
+        if not is_first and not is_failed:
             trial = _refitted(rng, evaluator, current, graph, choice)
         drawn_from = current if trial is None else trial.transport
         theta = drawn_from.forward(rng.standard_normal((num_own, transport.dim)))
@@ -126,8 +126,11 @@ def warm_up_along(
             best, is_first = bound, False
             if _spread(own) < NARROW:
                 return transport
+        elif is_failed:
+            is_failed = False
         elif trial is None or not bound > best - WORSE:
-            num_failed += 1
+            # Points of a bad map teach little: the next are those of the best one.
+            num_failed, is_failed = num_failed + 1, True
         else:
             num_failed = 0
             best, choice = max(bound, best), trial.choice

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from vhmc.structure.centred import Centred
+
 Source = Literal["traced program", "gradients", "given", "assumed", "none"]
 
 MAX_NAMES = 6
@@ -29,12 +31,14 @@ class Structure:
     source: where the graph comes from; "none" if there is none and none is wanted;
         "assumed" if it could not be read, whether or not all pairs count as linked.
     hubs: parameters on which the others are conditioned, chosen by a fit or the user.
+    centred: the form of the model whose graph it is, if not that which was written.
     """
 
     labels: tuple[str, ...]
     graph: sp.csr_matrix | None = None
     source: Source = "none"
     hubs: tuple[int, ...] = ()
+    centred: Centred | None = None
 
     @property
     def dim(self) -> int:
@@ -114,10 +118,19 @@ class Structure:
             is_one = len(self.hubs) + len(self.globals()) == 1
             outcome = f"given {'it' if is_one else 'these'}, {outcome}"
         sentence = "; ".join([*names, outcome])
-        return f"{share} ({_ORIGIN[self.source]}). {_upper(sentence)}."
+        origin = f"{_ORIGIN[self.source]}{self._form()}"
+        return f"{share} ({origin}). {_upper(sentence)}."
 
     def __str__(self) -> str:
         return self.describe()
+
+    def _form(self) -> str:
+        """Which parameters count in their centred form."""
+        if self.centred is None:
+            return ""
+        labels = [self.labels[place] for place in self.centred.places]
+        names = dict.fromkeys(label.split("[")[0] for label in labels)
+        return f", with {' and '.join(names)} in centred form"
 
     def _names(self, kind: str, indices: Sequence[int]) -> str:
         """Such as `hubs: mu, tau`; empty if there are none."""

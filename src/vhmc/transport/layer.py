@@ -56,6 +56,11 @@ class AbstractLayer(eqx.Module):
         """Latent coordinates that interact beyond this layer; None if all may."""
         return None
 
+    @property
+    def is_reparameterisation(self) -> bool:
+        """Whether graph, hubs and cliques are those of the coordinates inside."""
+        return False
+
     def then(self, inner: "AbstractLayer") -> tuple["AbstractLayer", ...]:
         """Layers of the map that applies `inner` first and this one to the result."""
         return (self, inner)

@@ -16,6 +16,7 @@ from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
+from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
 from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
@@ -50,12 +51,30 @@ class Graph(NamedTuple):
     links: of parameters that are not real numbers, by index.
     hubs: the only parameters that may be hubs; any of high degree if none are given.
     scalars: parameters that are no entry of an array: hubs are mostly among them.
+    coordinates: in which the edges are those of the model; its parameters if None.
     """
 
     edges: scipy.sparse.csr_matrix
     links: Mapping[int, Link] = {}
     hubs: tuple[int, ...] | None = None
     scalars: tuple[int, ...] = ()
+    coordinates: AbstractLayer | None = None
+
+    def inside(self, points: EvaluatedPoints) -> EvaluatedPoints:
+        """The points in the coordinates of the graph."""
+        if self.coordinates is None:
+            return points
+        outer = TransportMap((self.coordinates,))
+        with np.errstate(all="ignore"):
+            theta, log_det = outer.inverse_and_log_det(points.theta)
+            _, grad = outer.pull_back(points.theta, points.grad)
+        return EvaluatedPoints(theta, points.energy - log_det, grad)
+
+    def outside(self, transport: TransportMap) -> TransportMap:
+        """The map of the model's parameters, from one of the graph's coordinates."""
+        if self.coordinates is None:
+            return transport
+        return TransportMap((self.coordinates, *transport.layers))
 
     @property
     def scales(self) -> tuple[int, ...]:
@@ -126,7 +145,7 @@ def fit_structured(
     weights: np.ndarray,
     choice: Choice | None = None,
 ) -> Structured:
-    """The map for these points.
+    """The map for these points, which are in the graph's coordinates.
 
     weights: of the points in the first pass.
     choice: of hubs and functions, if it is known: then one pass will do.
@@ -166,6 +185,7 @@ def best_structured(
 
     Returns None if the points are too few or too far apart for any.
     """
+    points = graph.inside(points)
     trials = []
     for one in [None] if choice is None else [None, choice]:
         # Points scattered over many orders of magnitude leave nothing to solve with.
@@ -175,7 +195,8 @@ def best_structured(
         return None
     common = np.min([typicality(one.transport, points) for one in trials], axis=0)
     common = common + 1e-3 * weights
-    return min(trials, key=lambda one: typical_error(one.transport, points, common))
+    best = min(trials, key=lambda one: typical_error(one.transport, points, common))
+    return best._replace(transport=graph.outside(best.transport))
 
 
 def with_hub_map(

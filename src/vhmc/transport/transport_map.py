@@ -70,14 +70,19 @@ class TransportMap(eqx.Module):
     @property
     def hubs(self) -> list[int]:
         """Coordinates on which the conditionals of all others depend."""
-        return self.layers[0].hub_list
+        return self._fitted[0].hub_list if self._fitted else []
 
     @property
     def cliques(self) -> tuple[np.ndarray, ...] | None:
         """Sets of latent coordinates that interact; None if all of them may."""
-        parts = [layer.cliques for layer in self.layers]
+        parts = [layer.cliques for layer in self._fitted]
         known = [part for part in parts if part is not None]
-        return known[0] if len(known) == len(parts) else None
+        return known[0] if known and len(known) == len(parts) else None
+
+    @property
+    def _fitted(self) -> list[AbstractLayer]:
+        """The layers inside of a reparameterisation."""
+        return [layer for layer in self.layers if not layer.is_reparameterisation]
 
     @property
     def directions(self) -> np.ndarray:

@@ -68,23 +68,21 @@ class Interpreter:
 
     def run(self, closed: Any, inputs: Sequence[Value]) -> list[Value]:
         """Outputs of a closed program."""
+        found = self.values(closed, inputs)
+        return [_read(found, atom) for atom in closed.jaxpr.outvars]
+
+    def values(self, closed: Any, inputs: Sequence[Value]) -> dict[Any, Value]:
+        """All that a closed program computes, by variable."""
         program = closed.jaxpr
         found: dict[Any, Value] = {}
-
-        def read(atom: Any) -> Value:
-            if isinstance(atom, Literal):
-                aval: Any = atom.aval
-                return constant(np.asarray(atom.val, aval.dtype))
-            return found[atom]
-
         constants = [self._data(array) for array in closed.consts]
         found.update(zip(program.constvars, constants, strict=True))
         found.update(zip(program.invars, inputs, strict=True))
         for equation in program.eqns:
-            values = [read(atom) for atom in equation.invars]
+            values = [_read(found, atom) for atom in equation.invars]
             outputs = self._apply(equation, values)
             found.update(zip(equation.outvars, outputs, strict=True))
-        return [read(atom) for atom in program.outvars]
+        return found
 
     def _data(self, array: Any) -> Value:
         if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended):
@@ -158,3 +156,10 @@ class Interpreter:
         self.work += work
         if self.work > MAX_WORK:
             raise TooLargeError("its arrays have too many entries")
+
+
+def _read(found: dict[Any, Value], atom: Any) -> Value:
+    if isinstance(atom, Literal):
+        aval: Any = atom.aval
+        return constant(np.asarray(atom.val, aval.dtype))
+    return found[atom]

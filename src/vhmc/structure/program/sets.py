@@ -127,6 +127,14 @@ class Sets:
         total[groups] = rows
         return total
 
+    def members(self, array: np.ndarray) -> np.ndarray:
+        """Which parameters each entry depends on, of shape (..., dim)."""
+        numbers, places = distinct(np.ravel(array))
+        rows = np.zeros((len(numbers), self.dim), bool)
+        for row, number in zip(rows, numbers.tolist(), strict=True):
+            row[_members(self._masks[number] >> 1)] = True
+        return rows[places].reshape(*array.shape, self.dim)
+
     def graph(self) -> sp.csr_matrix:
         """Pairs that interact, as a symmetric boolean matrix with its diagonal."""
         rows = [1 << i for i in range(self.dim)]

@@ -1,0 +1,234 @@
+r"""Find the centred form of a model that is written non-centred.
+
+A path $h = m(c) + A(c) z$ of standard normal $z$ links all of them as soon as it is
+observed, while its own values are linked to their neighbours alone. Such an $h$ is a
+quantity that the program computes: one with as many entries as $z$, affine in $z$ and
+invertible. With $h$ in place of $z$ the prior of $z$ links those entries of $h$ that a
+row of $A^{-1}$ has, and the program says what else is linked.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import scipy.sparse as sp
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters import partial_eval
+from scipy.sparse.csgraph import connected_components
+
+from vhmc._types import Potential, Vector
+from vhmc.structure.program.control import num_operations
+from vhmc.structure.program.flattened import flattened
+from vhmc.structure.program.interpreter import OPAQUE, Interpreter
+from vhmc.structure.program.values import Value
+
+LEAST_SIZE, MAX_SIZE = 4, 200
+"""Entries of a quantity: a matrix of that size is inverted at every point."""
+MAX_OPERATIONS = 20_000
+"""Of the part of the program that computes the quantity."""
+MAX_TRIALS = 24
+"""Quantities that are looked at, at most: the first that the program computes."""
+LINKED = 2.0
+"""Neighbours of a parameter among those like it, on average, that are worth a try."""
+SPARSER = 0.6
+"""Share of the links that must be left, at most."""
+NUM_PROBES = 3
+"""Points at which a quantity is computed to see how it depends on the parameters."""
+TOLERANCE = 1e-9
+COPIES = "broadcast_in_dim convert_element_type copy reshape squeeze transpose".split()
+MAX_CONDITION = 1e8
+
+
+class Centred(NamedTuple):
+    """Coordinates in which a graph is sparser.
+
+    places: of the parameters that are replaced, in order.
+    given: other parameters that the quantity depends on.
+    quantity: what replaces them, a function of the unconstrained vector for JAX.
+    graph: in these coordinates; each entry of the quantity has one of the places.
+    """
+
+    places: tuple[int, ...]
+    given: tuple[int, ...]
+    quantity: Callable[[Vector], Vector]
+    graph: sp.csr_matrix
+
+
+def centred(
+    energy: Potential,
+    start: np.ndarray,
+    sizes: Mapping[str, int],
+    graph: sp.csr_matrix,
+) -> Centred | None:
+    """The centred form with the sparsest graph; None if none is much sparser.
+
+    The model is not evaluated, only the part of it that computes the quantity.
+
+    energy: a function of a vector that JAX can trace.
+    start: a point at which the quantity can be computed.
+    sizes: entries of the vector that each named parameter takes, in order.
+    graph: of the model as it is written.
+    """
+    ends = np.cumsum(list(sizes.values()))
+    blocks = [
+        np.arange(end - size, end)
+        for end, size in zip(ends, sizes.values(), strict=True)
+    ]
+    if not any(_is_linked(graph, block) for block in blocks):
+        return None
+    kind = jax.ShapeDtypeStruct((len(start),), float)
+    program = flattened(jax.make_jaxpr(energy)(kind))
+    reached = _reached(program, len(start))
+    found: dict[bytes, Centred] = {}
+    for places, var in _candidates(program, blocks, graph, reached)[:MAX_TRIALS]:
+        part = _part(program, var)
+        inverse = None if part is None else _inverse_pattern(part, start, places)
+        if part is None or inverse is None:
+            continue
+        given = reached[var].reshape(-1, len(start)).copy()
+        given[:, places] = False
+        # Multiples of a quantity, say, depend on the parameters as it does itself.
+        key = b"".join(array.tobytes() for array in (places, inverse, given))
+        if key not in found:
+            new = _graph(program, var, places, inverse, given)
+            others = np.flatnonzero(given.any(axis=0))
+            indices = tuple(places.tolist()), tuple(others.tolist())
+            found[key] = Centred(*indices, part, new)
+    best = min(found.values(), key=lambda one: one.graph.nnz, default=None)
+    if best is None or best.graph.nnz > SPARSER * graph.nnz:
+        return None
+    return best
+
+
+def _is_linked(graph: sp.csr_matrix, places: np.ndarray) -> bool:
+    """Whether these parameters have many neighbours among themselves."""
+    links = graph[places][:, places].nnz - len(places)
+    return LEAST_SIZE <= len(places) <= MAX_SIZE and links >= LINKED * len(places)
+
+
+def _candidates(
+    program: ClosedJaxpr,
+    blocks: Sequence[np.ndarray],
+    graph: sp.csr_matrix,
+    reached: Mapping[Any, np.ndarray],
+) -> list[tuple[np.ndarray, Any]]:
+    """Parameters and quantities of their number that depend on them all."""
+    groups = [*((block,) for block in blocks), *combinations(blocks, 2)]
+    joined = [np.sort(np.concatenate(group)) for group in groups]
+    joined = [places for places in joined if _is_linked(graph, places)]
+    found = []
+    for equation in program.jaxpr.eqns:
+        # The same numbers in other places are nothing new; a stack of scalars is.
+        if equation.primitive.name in COPIES:
+            continue
+        for var in equation.outvars:
+            aval: Any = var.aval
+            if np.dtype(aval.dtype).kind != "f" or var not in reached:
+                continue
+            depends: np.ndarray = np.any(
+                reached[var].reshape(-1, graph.shape[0]), axis=0
+            )
+            found += [
+                (places, var)
+                for places in joined
+                if aval.size == len(places) and depends[places].all()
+            ]
+    return found
+
+
+def _reached(program: ClosedJaxpr, dim: int) -> dict[Any, np.ndarray]:
+    """Which parameters each entry of a quantity depends on; of small ones only."""
+    interpreter = Interpreter(dim)
+    values = interpreter.values(program, [Value(interpreter.sets.singletons())])
+    return {
+        var: interpreter.sets.members(value.sets)
+        for var, value in values.items()
+        if LEAST_SIZE <= value.sets.size <= MAX_SIZE and not value.is_constant
+    }
+
+
+def _part(program: ClosedJaxpr, var: Any) -> Callable[[Vector], Vector] | None:
+    """The part of a program that computes a quantity; None if it is not a small one."""
+    jaxpr = program.jaxpr.replace(outvars=[var])
+    used, _ = partial_eval.dce_jaxpr(jaxpr, [True], instantiate=True)
+    names = [equation.primitive.name for equation in used.eqns]
+    is_opaque = any(name == "while" or name.startswith(OPAQUE) for name in names)
+    if is_opaque or num_operations(used) > MAX_OPERATIONS:
+        return None
+    function = jaxpr_as_fun(ClosedJaxpr(used, program.consts))
+    return lambda theta: function(theta)[0].ravel()
+
+
+def _inverse_pattern(
+    part: Callable[[Vector], Vector], start: np.ndarray, places: np.ndarray
+) -> np.ndarray | None:
+    """Entries of the inverse Jacobian that are not zero; None if it is not affine."""
+    rng = np.random.default_rng(0)
+    jacobian = jax.jacfwd(part)
+    pattern = np.zeros((len(places), len(places)), dtype=bool)
+    for _ in range(NUM_PROBES):
+        theta = start + 0.5 * rng.standard_normal(len(start))
+        other = theta.copy()
+        other[places] = rng.standard_normal(len(places))
+        matrix, again = (np.asarray(jacobian(one))[:, places] for one in (theta, other))
+        size = np.abs(matrix).max(initial=0.0)
+        if not np.isfinite(matrix).all() or not np.isfinite(again).all():
+            return None
+        if np.abs(matrix - again).max() > TOLERANCE * size:
+            return None
+        if not np.linalg.cond(matrix) < MAX_CONDITION:
+            return None
+        inverse = np.linalg.inv(matrix)
+        pattern |= np.abs(inverse) > TOLERANCE * np.abs(inverse).max()
+    return pattern
+
+
+def _graph(
+    program: ClosedJaxpr,
+    var: Any,
+    places: np.ndarray,
+    inverse: np.ndarray,
+    given: np.ndarray,
+) -> sp.csr_matrix:
+    """The graph with a quantity in place of parameters.
+
+    inverse: pattern of the inverse Jacobian of the quantity.
+    given: which other parameters each entry of the quantity depends on.
+    """
+    size, dim = given.shape
+    # One symbol more for each entry of the quantity.
+    interpreter = Interpreter(dim + size)
+    symbols = interpreter.sets.singletons()
+    inputs = [Value(symbols[:dim]), Value(symbols[dim:].reshape(var.aval.shape))]
+    interpreter.run(_with_input(program, var), inputs)
+    links = interpreter.sets.graph().astype(int)
+    # What each symbol stands for: the replaced ones for a row of the inverse.
+    stands = np.eye(dim + size, dim, dtype=bool)
+    stands[dim + np.arange(size), places] = True
+    stands[np.ix_(places, places)] = inverse
+    number, component = connected_components(inverse, directed=False)
+    for one in range(number):
+        stands[places[component == one]] |= given[component == one].any(axis=0)
+    rows = sp.csr_matrix(stands.astype(int))
+    graph = sp.csr_matrix((rows.T @ links @ rows) > 0)
+    graph.sort_indices()
+    return graph
+
+
+def _with_input(program: ClosedJaxpr, var: Any) -> ClosedJaxpr:
+    """The program that is given a quantity and does not compute it."""
+    jaxpr = program.jaxpr
+    unused = type(var)(var.aval)
+    equations = [
+        equation.replace(
+            outvars=[unused if out is var else out for out in equation.outvars]
+        )
+        for equation in jaxpr.eqns
+    ]
+    longer = jaxpr.replace(invars=[*jaxpr.invars, var], eqns=equations, debug_info=None)
+    used, _ = partial_eval.dce_jaxpr(
+        longer, [True] * len(longer.outvars), instantiate=True
+    )
+    return ClosedJaxpr(used, program.consts)
