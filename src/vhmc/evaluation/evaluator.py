@@ -10,6 +10,7 @@ from vhmc.evaluation.ledger import LedgerError, Round
 from vhmc.evaluation.replay import Replay
 from vhmc.evaluation.target import Evaluations, Target
 from vhmc.report.watch import LOG, Watch
+from vhmc.transport.layer import AbstractLayer
 
 
 class EvaluationLog(NamedTuple):
@@ -80,6 +81,9 @@ class Evaluator:
     watch: is told of every evaluation.
     """
 
+    layer: AbstractLayer | None = None
+    """From the coordinates of `evaluate` to the unconstrained space, if they differ."""
+
     def __init__(
         self,
         target: Target,
@@ -149,7 +153,7 @@ class Evaluator:
                 f"the model failed at {num_failed} of {len(thetas)} points of a round "
                 f"({phase}), most often: {most_common(answer.reason)}; "
                 + self._what_next(),
-                evaluation_log=self.log,
+                evaluation_log=self.evaluation_log,
             )
         return answer
 
@@ -207,8 +211,22 @@ class Evaluator:
         return answer._replace(outputs=outputs)
 
     @property
+    def origin(self) -> np.ndarray:
+        """The user's initial values, in the coordinates of `evaluate`."""
+        return self.target.start
+
+    def outward(self, thetas: np.ndarray) -> np.ndarray:
+        """Unconstrained points from those in the coordinates of `evaluate`."""
+        return thetas
+
+    @property
     def log(self) -> EvaluationLog:
-        """All points evaluated so far."""
+        """All points evaluated so far, in the coordinates of `evaluate`."""
+        return self.evaluation_log
+
+    @property
+    def evaluation_log(self) -> EvaluationLog:
+        """All points evaluated so far, in the unconstrained space."""
         dim = self.target.dim
         if not self._rows:
             nothing = np.zeros(0)
@@ -245,7 +263,7 @@ class Evaluator:
             if kind == "points":  # rows of a Hessian are none
                 self._rows.append((thetas, answer, phase))
             message = f"the run stops: {error}"
-            raise RunFailure(message, evaluation_log=self.log) from error
+            raise RunFailure(message, evaluation_log=self.evaluation_log) from error
         return answer
 
     def _hessian(self, rows: np.ndarray) -> Evaluations:

@@ -15,6 +15,7 @@ from vhmc.numerics.importance import (
 from vhmc.sampler.acquisition import tempering
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import HOLE_DEPTH
+from vhmc.transport.layer import AbstractLayer
 
 LEVERAGE_FRACTION = 0.4
 """Of the checked draws, chosen by what they contribute to a standard deviation."""
@@ -75,6 +76,17 @@ class Check(NamedTuple):
     weighted_mean_errors: np.ndarray
     weighted_sd_errors: np.ndarray
     parameter_errors: np.ndarray
+
+    def outside(self, layer: AbstractLayer | None) -> "Check":
+        """Points, energies and gradients on the other side of a layer."""
+        if layer is None:
+            return self
+        x, grad = self.theta, self.grad + layer.log_det_grad(self.theta)
+        return self._replace(
+            theta=layer.forward(x),
+            energy=self.energy + layer.log_det(x),
+            grad=layer.push_forward(x, grad),
+        )
 
     @property
     def weights(self) -> np.ndarray:

@@ -57,11 +57,10 @@ def closed_form(
     for _ in range(NUM_TRIALS):
         log = evaluator.log
         layer = _fit(rng, log, graph).joint(choice)
-        points = graph.inside(_finite(log))
+        points = _finite(log)
         scores = Scores(points.theta, points.grad, np.ones(len(points.theta)))
         with np.errstate(all="ignore"):
             transport = with_hub_map(rng, layer, scores, points.energy)
-            transport = graph.outside(transport)
             draws = transport.forward(rng.standard_normal((batch_size, len(origin))))
         if not np.isfinite(draws).all():
             return None
@@ -83,7 +82,7 @@ def _finite(log: EvaluationLog) -> EvaluatedPoints:
 
 
 def _fit(rng: np.random.Generator, log: EvaluationLog, graph: Graph) -> ConditionalFit:
-    points = graph.inside(_finite(log))
+    points = _finite(log)
     scores = Scores(points.theta, points.grad, np.ones(len(points.theta)))
     return ConditionalFit(
         rng, scores, graph.edges, graph.links, graph.candidates, graph.scales

@@ -40,13 +40,16 @@ def identified(target: Target, structure: Any) -> bool | dict[str, Any]:
     return facts
 
 
-def model_graph(target: Target, structure: Any = True) -> Structure:
+def model_graph(
+    target: Target, structure: Any = True, *, centre: bool = True
+) -> Structure:
     """The structure of a model: what is given of it, and the graph of its program.
 
     A model that JAX cannot trace counts as fully connected in few dimensions; in more
     its graph is not known.
 
     structure: as in `sample`.
+    centre: take the graph of the centred form where that is sparser by far.
     """
     labels = labels_of(target.parameters)
     known = given(structure, labels)
@@ -59,7 +62,7 @@ def model_graph(target: Target, structure: Any = True) -> Structure:
     edges = None if energy is None else traced_graph(energy, dim)
     if energy is not None and edges is not None:
         found = known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
-        return _sparser(found, target, energy)
+        return _sparser(found, target, energy) if centre else found
     if dim > MAX_DENSE and target.observable is None:
         return replace(known, source="assumed")
     full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
@@ -88,12 +91,15 @@ def fitting_graph(structure: Structure, space: Space) -> Graph | None:
         for end, shape in zip(ends, space.shapes.values(), strict=True)
         if shape == ()
     )
+    return Graph(structure.graph, links_of(space), structure.hubs or None, scalars)
+
+
+def centring(structure: Structure, space: Space) -> Centring | None:
+    """The layer from the form whose graph is used to the one that is written."""
     form = structure.centred
-    layer = None
-    if form is not None:
-        layer = Centring(form.places, form.given, form.quantity, space.start)
-    hubs = structure.hubs or None
-    return Graph(structure.graph, links_of(space), hubs, scalars, layer)
+    if form is None:
+        return None
+    return Centring(form.places, form.given, form.quantity, space.start)
 
 
 def labels_of(space: Space) -> tuple[str, ...]:

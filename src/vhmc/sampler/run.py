@@ -17,7 +17,7 @@ from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes
-from vhmc.sampler.model_graph import fitting_graph
+from vhmc.sampler.model_graph import fitting_graph, labels_of
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.rounds import RoundReport, Rounds
@@ -116,9 +116,10 @@ class Run:
     def _begin(self, old: Surrogate | None) -> None:
         """Find the posterior, by an old surrogate or by a search."""
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
-        origin, transport = self._target.start, None
+        origin, transport = evaluator.origin, None
         modes = _no_modes(self._target.dim)
         if old is not None:
+            old = old if evaluator.layer is None else old.inside()
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
         if transport is None and self._graph is not None:
@@ -173,7 +174,7 @@ class Run:
             self._evaluator,
             self._plan.chains,
             self._rng,
-            self._target.parameters.values,
+            self._values,
         )
         trainer.start(self._evaluator.log)
 
@@ -227,14 +228,11 @@ class Run:
             verdict = unchecked("no evaluation was left to check the draws")
             return Attempt(surrogate, drawn, None, verdict)
         attempt = Attempt(surrogate, drawn, None, unchecked(""))
-        parameters = self._target.parameters
         flat = attempt.theta.reshape(-1, self._target.dim)
-        chosen = choose(rng, parameters.values, flat, number - number // 4)
+        chosen = choose(rng, self._values, flat, number - number // 4)
         tempered = rounds.tempered_draws(number // 4)
-        checked = check(
-            surrogate, evaluator.evaluate, parameters.values, chosen, tempered
-        )
-        labels = [parameters.label(i) for i in range(self._target.dim)]
+        checked = check(surrogate, evaluator.evaluate, self._values, chosen, tempered)
+        labels = list(labels_of(self._target.parameters))
         verdict = assess(
             surrogate,
             drawn,
@@ -246,6 +244,10 @@ class Run:
         )
         self._clock.lap("check")
         return attempt._replace(check=checked, verdict=verdict)
+
+    def _values(self, theta: np.ndarray) -> np.ndarray:
+        """All values in the user's space, of points as the evaluator takes them."""
+        return self._target.parameters.values(self._evaluator.outward(theta))
 
     def _draw(self, rounds: Rounds) -> Drawn:
         """Chains on the surrogate, from dispersed starts."""
@@ -301,7 +303,7 @@ class Run:
             raise RunFailure(
                 "the run was interrupted during the search: there is nothing to draw "
                 "from yet",
-                evaluation_log=log,
+                evaluation_log=self._evaluator.evaluation_log,
             )
         surrogate = self._rounds.trainer.update(log)
         verdict = unchecked("the run was interrupted before its draws were checked")
@@ -311,18 +313,20 @@ class Run:
     def _posterior(
         self, attempt: Attempt, theta: np.ndarray, correction: str, verdict: Verdict
     ) -> Posterior:
-        evaluator, surrogate = self._evaluator, attempt.surrogate
+        evaluator, surrogate, check = self._evaluator, attempt.surrogate, attempt.check
         flat = theta.reshape(-1, theta.shape[-1])
+        outer = evaluator.outward(flat)
+        surrogate = surrogate.outside(evaluator.layer)
         if correction == NONE:
             # Known since they were drawn, up to the determinant of the map.
-            log_det = surrogate.transport.inverse_and_log_det(flat)[1]
+            log_det = surrogate.transport.inverse_and_log_det(outer)[1]
             energies = attempt.drawn.energy.ravel() + log_det
         else:
-            energies = surrogate.energies(flat)
+            energies = surrogate.energies(outer)
         reports = self._rounds.reports if self._rounds else []
         return Posterior(
             parameters=self._target.parameters,
-            unconstrained=theta,
+            unconstrained=outer.reshape(theta.shape),
             stats={"surrogate_lp": -energies.reshape(theta.shape[:2])},
             costs=dict(evaluator.costs),
             seconds=self._clock.seconds,
@@ -330,9 +334,9 @@ class Run:
             warnings=verdict.reasons,
             verdict=verdict,
             correction=correction,
-            check=attempt.check,
-            uncorrected=attempt.theta,
-            evaluation_log=evaluator.log,
+            check=None if check is None else check.outside(evaluator.layer),
+            uncorrected=evaluator.outward(attempt.theta),
+            evaluation_log=evaluator.evaluation_log,
             history=tuple(_moment(report) for report in reports),
             settings={"budget": evaluator.budget, **self._settings._asdict()},
             structure=self._structure.with_hubs(surrogate.transport.hubs),

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from vhmc._arguments import path_or_none, whole
+from vhmc.evaluation.centred_evaluator import CentredEvaluator
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.evaluation.resume import opened
 from vhmc.evaluation.target import Target
 from vhmc.report.watch import watching
 from vhmc.sampler.interrupt import stop_requested
-from vhmc.sampler.model_graph import identified, model_graph
+from vhmc.sampler.model_graph import centring, identified, model_graph
 from vhmc.sampler.plan import Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.run import Run
@@ -88,8 +89,13 @@ def sample(
         watching(budgets[-1], progress) as watch,
         stop_requested() as is_stopped,
     ):
-        evaluator = Evaluator(target, budgets[0], replay, is_stopped, watch)
-        run = Run(evaluator, settings, watch, model_graph(target, structure))
+        found = model_graph(target, structure, centre=old is None or old.is_centred)
+        parts = target, budgets[0], replay, is_stopped, watch
+        if (layer := centring(found, target.parameters)) is not None:
+            evaluator: Evaluator = CentredEvaluator(layer, *parts)
+        else:
+            evaluator = Evaluator(*parts)
+        run = Run(evaluator, settings, watch, found)
         posterior = run.execute(budgets, old)
         if run.is_complete:
             note_finished()

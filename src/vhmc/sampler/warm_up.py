@@ -107,10 +107,15 @@ def warm_up_along(
     choice: Choice | None = None
     num_own = batch_size - batch_size // 4
     left, is_first, num_failed, is_failed = allowance, True, 0, False
+    families = graph.simpler()
+    family = 0
     while left >= batch_size and num_failed < MAX_FAILED:
         trial: Structured | None = None
         if not is_first and not is_failed:
-            trial = _refitted(rng, evaluator, current, graph, choice)
+            is_near = num_failed > 0
+            trial = _refitted(
+                rng, evaluator, current, families[family], choice, is_near
+            )
         drawn_from = current if trial is None else trial.transport
         theta = drawn_from.forward(rng.standard_normal((num_own, transport.dim)))
         if trial is not None:
@@ -131,6 +136,7 @@ def warm_up_along(
         elif trial is None or not bound > best - WORSE:
             # Points of a bad map teach little: the next are those of the best one.
             num_failed, is_failed = num_failed + 1, True
+            family, choice = (family + 1) % len(families), None
         else:
             num_failed = 0
             best, choice = max(bound, best), trial.choice
@@ -165,13 +171,15 @@ def _refitted(
     current: TransportMap,
     graph: Graph,
     choice: Choice | None,
+    is_near: bool,
 ) -> Structured | None:
     """The better of two maps for all points; None if its draws are not finite.
 
     choice: of hubs and functions of the last map, which is tried again.
+    is_near: fit it to points near the mass of the current map only.
     """
     log = evaluator.log
-    if current.cliques is None:
+    if current.cliques is None and not is_near:
         # Gradients tell conditionals wherever they are: the search's points count.
         known = log.is_finite
         points = EvaluatedPoints(log.theta[known], log.energy[known], log.grad[known])

@@ -20,7 +20,12 @@ from scipy.sparse.csgraph import connected_components
 
 from vhmc._types import Potential, Vector
 from vhmc.structure.program.control import num_operations
-from vhmc.structure.program.flattened import flattened
+from vhmc.structure.program.flattened import (
+    computed,
+    flattened,
+    outputs,
+    shape_of,
+)
 from vhmc.structure.program.interpreter import OPAQUE, Interpreter
 from vhmc.structure.program.values import Value
 
@@ -151,14 +156,21 @@ def _reached(program: ClosedJaxpr, dim: int) -> dict[Any, np.ndarray]:
 
 def _part(program: ClosedJaxpr, var: Any) -> Callable[[Vector], Vector] | None:
     """The part of a program that computes a quantity; None if it is not a small one."""
-    jaxpr = program.jaxpr.replace(outvars=[var])
-    used, _ = partial_eval.dce_jaxpr(jaxpr, [True], instantiate=True)
-    names = [equation.primitive.name for equation in used.eqns]
+    traced = jax.make_jaxpr(lambda theta: computed(program, [theta], {})[var].ravel())
+    used = _used(traced(*map(shape_of, program.jaxpr.invars)))
+    names = [equation.primitive.name for equation in used.jaxpr.eqns]
     is_opaque = any(name == "while" or name.startswith(OPAQUE) for name in names)
-    if is_opaque or num_operations(used) > MAX_OPERATIONS:
+    if is_opaque or num_operations(used.jaxpr) > MAX_OPERATIONS:
         return None
-    function = jaxpr_as_fun(ClosedJaxpr(used, program.consts))
-    return lambda theta: function(theta)[0].ravel()
+    function = jaxpr_as_fun(used)
+    return lambda theta: function(theta)[0]
+
+
+def _used(program: ClosedJaxpr) -> ClosedJaxpr:
+    """A program less what its outputs do not need."""
+    wanted = [True] * len(program.jaxpr.outvars)
+    used, _ = partial_eval.dce_jaxpr(program.jaxpr, wanted, instantiate=True)
+    return ClosedJaxpr(used, program.consts)
 
 
 def _inverse_pattern(
@@ -219,16 +231,7 @@ def _graph(
 
 def _with_input(program: ClosedJaxpr, var: Any) -> ClosedJaxpr:
     """The program that is given a quantity and does not compute it."""
-    jaxpr = program.jaxpr
-    unused = type(var)(var.aval)
-    equations = [
-        equation.replace(
-            outvars=[unused if out is var else out for out in equation.outvars]
-        )
-        for equation in jaxpr.eqns
-    ]
-    longer = jaxpr.replace(invars=[*jaxpr.invars, var], eqns=equations, debug_info=None)
-    used, _ = partial_eval.dce_jaxpr(
-        longer, [True] * len(longer.outvars), instantiate=True
+    traced = jax.make_jaxpr(
+        lambda theta, quantity: outputs(program, [theta], {var: quantity})
     )
-    return ClosedJaxpr(used, program.consts)
+    return _used(traced(*map(shape_of, (*program.jaxpr.invars, var))))

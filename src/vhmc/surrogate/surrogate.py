@@ -12,6 +12,7 @@ import numpy as np
 from vhmc._types import Potential, Scalar, Vector
 from vhmc.surrogate.moves import Pace, Segment, draw_segment
 from vhmc.surrogate.residual import AbstractResidual, Guard, LatentPotential
+from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
 
 
@@ -32,6 +33,23 @@ class Surrogate:
     def dim(self) -> int:
         """Number of parameters."""
         return self.transport.dim
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether the map is one of the model's centred form."""
+        return self.transport.layers[0].is_reparameterisation
+
+    def inside(self) -> "Surrogate":
+        """The same density of the centred form, less the layer that leads to it."""
+        transport = TransportMap(self.transport.layers[1:])
+        return Surrogate(transport, self.residual, self.guard)
+
+    def outside(self, layer: AbstractLayer | None) -> "Surrogate":
+        """The same density, with one layer more on the side of the parameters."""
+        if layer is None:
+            return self
+        layers = layer, *self.transport.layers
+        return Surrogate(TransportMap(layers), self.residual, self.guard)
 
     def energies(self, thetas: np.ndarray) -> np.ndarray:
         """Energies of unconstrained points, one a row, up to a constant."""

@@ -64,6 +64,10 @@ MAX_DENSE = 200
 HELD_OUT = 0.25
 FARTHEST = 100.0
 """Distance of draws from the chains' states, in ranges of these, that is absurd."""
+ABSURD = 50.0
+"""Nats by dimension by which draws of a new map may be above those of the old one."""
+NUM_DRAWS = 100
+"""By which this is seen."""
 FEWEST_FOR_GRAPH = 24
 """Points below which no map is fitted along a graph."""
 
@@ -154,9 +158,27 @@ class Trainer:
             if self._has_residual and transport.cliques is None:
                 # Only a residual can take back what a wider Gaussian has too much.
                 transport = _widened(transport, thetas)
-            if not _is_near(transport, thetas, grads):
+            if not _is_near(transport, thetas, grads) or self._is_absurd(transport):
                 transport = self.surrogate.transport
         return self._fit(log, transport, redraw=True)
+
+    def _is_absurd(self, transport: TransportMap) -> bool:
+        """Whether the surrogate says that draws of a new map are of no use at all.
+
+        A map that fits all points well may have draws where no point is, and all
+        evaluations of a round would be spent there.
+        """
+        # With numbers of its own, so that other maps' draws stay the same.
+        rng = np.random.default_rng(0)
+        with np.errstate(all="ignore"):
+            draws = transport.forward(rng.standard_normal((NUM_DRAWS, transport.dim)))
+            own = self.surrogate.transport.forward(
+                rng.standard_normal((NUM_DRAWS, transport.dim))
+            )
+            excess = np.median(self.surrogate.energies(draws)) - np.median(
+                self.surrogate.energies(own)
+            )
+        return not excess < ABSURD * transport.dim
 
     def _along_graph(self, log: EvaluationLog, transport: TransportMap) -> TransportMap:
         """A map along the model's graph, if it is better at points held out."""

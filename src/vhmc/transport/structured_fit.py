@@ -16,7 +16,6 @@ from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
-from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
 from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
@@ -51,30 +50,20 @@ class Graph(NamedTuple):
     links: of parameters that are not real numbers, by index.
     hubs: the only parameters that may be hubs; any of high degree if none are given.
     scalars: parameters that are no entry of an array: hubs are mostly among them.
-    coordinates: in which the edges are those of the model; its parameters if None.
     """
 
     edges: scipy.sparse.csr_matrix
     links: Mapping[int, Link] = {}
     hubs: tuple[int, ...] | None = None
     scalars: tuple[int, ...] = ()
-    coordinates: AbstractLayer | None = None
 
-    def inside(self, points: EvaluatedPoints) -> EvaluatedPoints:
-        """The points in the coordinates of the graph."""
-        if self.coordinates is None:
-            return points
-        outer = TransportMap((self.coordinates,))
-        with np.errstate(all="ignore"):
-            theta, log_det = outer.inverse_and_log_det(points.theta)
-            _, grad = outer.pull_back(points.theta, points.grad)
-        return EvaluatedPoints(theta, points.energy - log_det, grad)
+    def simpler(self) -> "list[Graph]":
+        """The same, then with scales as the only hubs, then without any.
 
-    def outside(self, transport: TransportMap) -> TransportMap:
-        """The map of the model's parameters, from one of the graph's coordinates."""
-        if self.coordinates is None:
-            return transport
-        return TransportMap((self.coordinates, *transport.layers))
+        Few points far from the mass may take a choice among many hubs astray.
+        """
+        narrower = [self._replace(hubs=self.scales), self._replace(hubs=())]
+        return [self, *(one for one in narrower if one.hubs != self.hubs)]
 
     @property
     def scales(self) -> tuple[int, ...]:
@@ -145,7 +134,7 @@ def fit_structured(
     weights: np.ndarray,
     choice: Choice | None = None,
 ) -> Structured:
-    """The map for these points, which are in the graph's coordinates.
+    """The map for these points.
 
     weights: of the points in the first pass.
     choice: of hubs and functions, if it is known: then one pass will do.
@@ -185,7 +174,6 @@ def best_structured(
 
     Returns None if the points are too few or too far apart for any.
     """
-    points = graph.inside(points)
     trials = []
     for one in [None] if choice is None else [None, choice]:
         # Points scattered over many orders of magnitude leave nothing to solve with.
@@ -195,8 +183,7 @@ def best_structured(
         return None
     common = np.min([typicality(one.transport, points) for one in trials], axis=0)
     common = common + 1e-3 * weights
-    best = min(trials, key=lambda one: typical_error(one.transport, points, common))
-    return best._replace(transport=graph.outside(best.transport))
+    return min(trials, key=lambda one: typical_error(one.transport, points, common))
 
 
 def with_hub_map(
