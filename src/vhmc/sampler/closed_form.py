@@ -42,8 +42,14 @@ def closed_form(
     graph: of the model.
     allowance: evaluations.
     """
-    first = max(NUM_FIRST, int(SPARE * graph.num_unknowns))
-    if not graph.scales or first > allowance // 2:
+    if not graph.scales:
+        return None
+    first, most = (
+        max(NUM_FIRST, int(SPARE * graph.num_unknowns(is_local=is_local)))
+        for is_local in (True, False)
+    )
+    first = max(first, most) if most <= allowance // 2 else first
+    if first > allowance // 2:
         return None
     evaluator.evaluate(_design(rng, origin, first), "search")
     choice = _fit(rng, evaluator.log, graph).exact()

@@ -61,6 +61,19 @@ class Centred(NamedTuple):
     graph: sp.csr_matrix
 
 
+class Trial(NamedTuple):
+    """A quantity that may replace parameters.
+
+    places: of the parameters.
+    var: the quantity in the program.
+    part: that computes it, as a function of the unconstrained vector.
+    """
+
+    places: np.ndarray
+    var: Any
+    part: Callable[[Vector], Vector]
+
+
 def centred(
     energy: Potential,
     start: np.ndarray,
@@ -86,11 +99,15 @@ def centred(
     kind = jax.ShapeDtypeStruct((len(start),), float)
     program = flattened(jax.make_jaxpr(energy)(kind))
     reached = _reached(program, len(start))
-    found: dict[bytes, Centred] = {}
+    trials = []
     for places, var in _candidates(program, blocks, graph, reached)[:MAX_TRIALS]:
         part = _part(program, var)
-        inverse = None if part is None else _inverse_pattern(part, start, places)
-        if part is None or inverse is None:
+        if part is not None:
+            trials.append(Trial(places, var, part))
+    found: dict[bytes, Centred] = {}
+    for (places, var, part), slopes in zip(trials, _probed(trials, start), strict=True):
+        inverse = _inverse_pattern(slopes[:, :, places])
+        if inverse is None:
             continue
         given = reached[var].reshape(-1, len(start)).copy()
         given[:, places] = False
@@ -173,28 +190,42 @@ def _used(program: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(used, program.consts)
 
 
-def _inverse_pattern(
-    part: Callable[[Vector], Vector], start: np.ndarray, places: np.ndarray
-) -> np.ndarray | None:
-    """Entries of the inverse Jacobian that are not zero; None if it is not affine."""
+def _probed(trials: Sequence[Trial], start: np.ndarray) -> list[np.ndarray]:
+    """Jacobians of the quantities at pairs of points that differ at the places."""
     rng = np.random.default_rng(0)
-    jacobian = jax.jacfwd(part)
-    pattern = np.zeros((len(places), len(places)), dtype=bool)
-    for _ in range(NUM_PROBES):
-        theta = start + 0.5 * rng.standard_normal(len(start))
-        other = theta.copy()
-        other[places] = rng.standard_normal(len(places))
-        matrix, again = (np.asarray(jacobian(one))[:, places] for one in (theta, other))
-        size = np.abs(matrix).max(initial=0.0)
-        if not np.isfinite(matrix).all() or not np.isfinite(again).all():
-            return None
-        if np.abs(matrix - again).max() > TOLERANCE * size:
-            return None
-        if not np.linalg.cond(matrix) < MAX_CONDITION:
-            return None
-        inverse = np.linalg.inv(matrix)
-        pattern |= np.abs(inverse) > TOLERANCE * np.abs(inverse).max()
-    return pattern
+    pairs = []
+    for trial in trials:
+        first = start + 0.5 * rng.standard_normal((NUM_PROBES, len(start)))
+        second = first.copy()
+        second[:, trial.places] = rng.standard_normal((NUM_PROBES, len(trial.places)))
+        pairs.append(np.concatenate([first, second]))
+
+    # One program for all of them: each would take as long to compile.
+    @jax.jit
+    def jacobians(points):
+        return [
+            jax.vmap(jax.jacfwd(trial.part))(rows)
+            for trial, rows in zip(trials, points, strict=True)
+        ]
+
+    return [np.asarray(slopes) for slopes in jacobians(pairs)]
+
+
+def _inverse_pattern(slopes: np.ndarray) -> np.ndarray | None:
+    """Entries of the inverse Jacobian that are not zero; None if it is not affine.
+
+    slopes: Jacobians at pairs of points, the first ones of all pairs first.
+    """
+    first, second = np.split(slopes, 2)
+    if not np.isfinite(slopes).all():
+        return None
+    if np.abs(first - second).max() > TOLERANCE * np.abs(first).max(initial=0.0):
+        return None
+    if not np.all(np.linalg.cond(first) < MAX_CONDITION):
+        return None
+    inverse = np.abs(np.linalg.inv(first))
+    largest = inverse.max(axis=(1, 2), keepdims=True)
+    return np.any(inverse > TOLERANCE * largest, axis=0)
 
 
 def _graph(

@@ -10,7 +10,7 @@ from vhmc.structure.elimination import Level, eliminate
 from vhmc.structure.fill import fill
 from vhmc.transport.by_level import ByLevel, NaturalParameters, moments
 from vhmc.transport.conditional import pull_back_level
-from vhmc.transport.hub_dictionary import MAX_HUBS, NO_HUBS, Choice, Dictionary
+from vhmc.transport.hub_dictionary import MAX_SCALES, NO_HUBS, Choice, Dictionary
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.hub_search import RowsOf, Search
 from vhmc.transport.joint import Joint
@@ -74,7 +74,7 @@ class ConditionalFit:
 
     def exact(self) -> Choice | None:
         """The family of a model that is Gaussian given its scales, if it is one."""
-        if not 0 < len(self._scales) <= MAX_HUBS:
+        if not 0 < len(self._scales) <= MAX_SCALES:
             return None
         search = self._search(self._dictionary)
         return search.exact(self._sampled_rows(), self._scales)
@@ -95,9 +95,9 @@ class ConditionalFit:
                 [int(j) for j in self._neighbours(node) if j not in (*hubs, node)]
                 for node in nodes
             ]
-            return gathered(
-                self._white, self._pulled, _table(nodes, near, self._graph.shape[0])
-            )
+            table = _table(nodes, near, self._graph.shape[0])
+            rows = gathered(self._white, self._pulled, table)
+            return rows._replace(shared=self._shared(hubs, table))
 
         return rows_of
 
@@ -148,7 +148,8 @@ class ConditionalFit:
                 )
             table = np.concatenate([parents, level.nodes[:, None]], axis=1)
             rows = gathered(white, pulled, table)
-            fits = fit_rows(rows, phi, psi, self._scores.weight, choice.ridge)
+            may = choice.allowed(self._shared(choice.hubs, np.append(rest, -1)[table]))
+            fits = fit_rows(rows, phi, psi, self._scores.weight, choice.ridge, may)
             slopes = fits.slopes.transpose(1, 0, 2)
             entries[:, level.nodes] = slopes[:, :, -1]
             entries[:, edges] = slopes[:, :, :-1]
@@ -160,9 +161,21 @@ class ConditionalFit:
             *(choice.terms, choice.linear_terms, entries[:, :-1], linear, filled),
         )
 
+    def _shared(self, hubs: tuple[int, ...], table: np.ndarray) -> np.ndarray:
+        """Hubs that are linked to a variable and to each of its columns.
+
+        table: columns by variable, that of the variable itself last; what is padded
+            counts as linked to no hub.
+        """
+        links = self._graph[:, list(hubs)].toarray()
+        links = np.concatenate([links, np.zeros((1, len(hubs)), bool)])
+        return links[table] & links[table[:, -1:]]
+
     def num_unknowns(self, choice: Choice) -> int:
         """Unknowns of the variable that has the most of them in a joint fit."""
         _, rest, levels = self._parts(choice)
+        if choice.is_local:
+            return self._num_local_unknowns(choice, rest)
         inner = scipy.sparse.csr_matrix(self._graph[rest][:, rest])
         most = 0
         for level in levels:
@@ -170,6 +183,19 @@ class ConditionalFit:
                 near = inner.indices[inner.indptr[node] : inner.indptr[node + 1]]
                 most = max(most, int(np.isin(parents, near).sum()))
         return len(choice.terms) * (most + 1) + len(choice.linear_terms)
+
+    def _num_local_unknowns(self, choice: Choice, rest: np.ndarray) -> int:
+        nodes = [int(node) for node in rest]
+        near = [
+            [int(j) for j in self._neighbours(node) if j not in (*choice.hubs, node)]
+            for node in nodes
+        ]
+        table = _table(nodes, near, self._graph.shape[0])
+        may = choice.allowed(self._shared(choice.hubs, table))
+        assert may is not None
+        is_used = np.append(table[:, :-1] < self._graph.shape[0], table[:, -1:] >= 0, 1)
+        edges = np.sum(may.slopes & is_used[:, None], axis=(1, 2))
+        return int(np.max(edges + np.sum(may.linear, axis=1)))
 
     def _search(self, dictionary: Dictionary) -> Search:
         return Search(dictionary, self._scores.theta, self._scores.weight, self._is_out)

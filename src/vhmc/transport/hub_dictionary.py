@@ -7,8 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from vhmc.transport.hub_functions import POWERS, Atom, Link, Term, evaluate
+from vhmc.transport.row_fit import Allowed
 
 MAX_HUBS = 4
+MAX_SCALES = 16
+"""Hubs of a model that is Gaussian given its scales, at most."""
+CENTRED_POWERS = -2.0, -1.0, 1.0
+"""Of a standard deviation, a variance and a precision."""
 ROLES = ("centred", -2.0), ("factor", 1.0), ("centred", -1.0), ("centred", 1.0)
 """What a scale can be in a model that is Gaussian given its scales, with its power."""
 LOG_LIKE = 3.0
@@ -27,17 +32,41 @@ class Choice(NamedTuple):
 
     terms: functions for precisions and edges, the constant first.
     linear_terms: functions for the linear part.
+    is_local: only functions of hubs to which the graph links the variables.
     """
 
     hubs: tuple[int, ...]
     terms: tuple[Term, ...]
     linear_terms: tuple[Term, ...]
     ridge: float
+    is_local: bool = False
 
     def values(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Functions for precision and for the linear part, one a row."""
         c = theta[:, list(self.hubs)]
         return evaluate(self.terms, c), evaluate(self.linear_terms, c)
+
+    def allowed(self, shared: np.ndarray) -> Allowed | None:
+        """Functions of hubs that are linked to the variables; None if all are allowed.
+
+        An entry depends on a hub only if that is linked to both its variables. An edge
+        that may depend on a hub has no constant part: it comes from data with unknown
+        errors, or from a prior with an unknown scale.
+
+        shared: hubs that variable and column share, of shape (variable, column, hub).
+        """
+        if not self.is_local:
+            return None
+
+        def of(terms: tuple[Term, ...], shared: np.ndarray) -> np.ndarray:
+            rows = [np.all(shared[..., _hubs(term)], axis=-1) for term in terms]
+            return np.stack(rows, axis=1)
+
+        slopes, own = of(self.terms, shared), shared[:, -1]
+        is_constant = [not term for term in self.terms]
+        has_hub = np.any(slopes[:, np.logical_not(is_constant)], axis=1)
+        slopes[:, is_constant, :-1] &= ~has_hub[:, None, :-1]
+        return Allowed(slopes, of(self.linear_terms, own))
 
 
 NO_HUBS = Choice((), ((),), ((),), RIDGES[1])
@@ -122,6 +151,19 @@ class Dictionary:
                 whole = (*terms, *more)
                 found.append(Choice(hubs, whole, whole, RIDGES[0]))
         return sorted(found, key=lambda choice: len(choice.terms))
+
+    def centred_form(
+        self, hubs: tuple[int, ...], powers: Sequence[float]
+    ) -> Choice | None:
+        """The family in which every scale is one of centred effects or of errors.
+
+        powers: of each hub, by which it enters precisions.
+        """
+        atoms = self._power_atoms(hubs, list(enumerate(powers)), [])
+        if atoms is None:
+            return None
+        terms: tuple[Term, ...] = ((), *((atom,) for atom in atoms[0].values()))
+        return Choice(hubs, terms, terms, RIDGES[0], is_local=True)
 
     def _power_atoms(
         self,

@@ -24,13 +24,13 @@ def fit_hub_map(energy: AbstractMarginal, hubs: np.ndarray, dim: int) -> HubMap:
     """The layer under which the marginals of the hubs, and their ranks, are normal."""
     axes, density = _on_grid(energy)
     cumulative = [
-        _log_cumulative(axes[j], _marginal(density, j)) for j in range(len(axes))
+        log_cumulative(axes[j], _marginal(density, j)) for j in range(len(axes))
     ]
     knots = np.linspace(-REACH, REACH, NUM_KNOTS)
     quantiles, scores = [], []
     for axis, log_cdf, log_sf in cumulative:
         score = np.where(log_cdf < log_sf, ndtri_exp(log_cdf), -ndtri_exp(log_sf))
-        quantiles.append(_extended(knots, score, axis))
+        quantiles.append(extended(knots, score, axis))
         scores.append(score)
     correlation = _correlation(axes, density, cumulative, scores)
     return hub_map(hubs, dim, np.array(quantiles), correlation)
@@ -93,7 +93,7 @@ def _marginal(density: np.ndarray, j: int) -> np.ndarray:
     return logsumexp(density, axis=others) if others else density
 
 
-def _log_cumulative(
+def log_cumulative(
     axis: np.ndarray, log_density: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A finer axis with the logs of the mass on either side."""
@@ -112,7 +112,7 @@ def _log_cumulative(
     return fine, log_cdf, log_sf
 
 
-def _extended(knots: np.ndarray, score: np.ndarray, axis: np.ndarray) -> np.ndarray:
+def extended(knots: np.ndarray, score: np.ndarray, axis: np.ndarray) -> np.ndarray:
     """Values at the knots, along straight lines beyond the first and last score."""
     is_inside = np.isfinite(score) & (np.abs(score) < REACH)
     score, axis = score[is_inside], axis[is_inside]

@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from vhmc.transport.hub_dictionary import MAX_HUBS, RIDGES, Choice, Dictionary
+from vhmc.transport.hub_dictionary import (
+    CENTRED_POWERS,
+    MAX_HUBS,
+    RIDGES,
+    Choice,
+    Dictionary,
+)
 from vhmc.transport.hub_functions import evaluate
 from vhmc.transport.influence import MAX_ERROR
 from vhmc.transport.row_fit import RowFits, Rows, fit_rows
@@ -101,10 +107,34 @@ class Search:
         # The row of fewest neighbours is cheap, and rules out nearly all families.
         size = np.any(rows.columns != 0, axis=1).sum(axis=1)
         first = rows.where([int(np.argmin(size))]).without_padding()
+        if (choice := self._centred_form(hubs, rows)) is not None:
+            return choice
+        if len(hubs) > MAX_HUBS:
+            return None
         for choice in self._dictionary.known_forms(hubs):
             if all(self._fitted(choice, some)[1] < EXACT for some in (first, rows)):
                 return choice
         return None
+
+    def _centred_form(self, hubs: tuple[int, ...], rows: Rows) -> Choice | None:
+        """Powers of all scales, found one after the other; None if none are exact."""
+        powers = [CENTRED_POWERS[0]] * len(hubs)
+
+        def trial() -> tuple[float, Choice | None]:
+            choice = self._dictionary.centred_form(hubs, powers)
+            return (np.inf if choice is None else self._fitted(choice, rows)[1]), choice
+
+        error, best = trial()
+        for place in range(len(hubs)):
+            if error < EXACT:
+                break
+            known = powers[place]
+            for powers[place] in CENTRED_POWERS[1:]:
+                new, choice = trial()
+                if new < error:
+                    error, best, known = new, choice, powers[place]
+            powers[place] = known
+        return best if error < EXACT else None
 
     def _pruned(self, choice: Choice, rows: Rows, error: float) -> Choice:
         """Without functions that others have made superfluous."""
@@ -125,7 +155,8 @@ class Search:
     def _fitted(self, choice: Choice, rows: Rows) -> tuple[RowFits, float]:
         """Fits of the rows to the points kept, and the mean error at the others."""
         phi, psi = choice.values(self._theta)
-        fits = fit_rows(rows, phi, psi, self._kept, choice.ridge)
+        may = None if rows.shared is None else choice.allowed(rows.shared)
+        fits = fit_rows(rows, phi, psi, self._kept, choice.ridge, may)
         if not len(rows.right):
             return fits, np.inf
         # Points far out, where no choice does well, must not decide.

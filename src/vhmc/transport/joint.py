@@ -17,6 +17,11 @@ LEAST_PIVOT = 1e-13
 """Least conditional precision, over that given all other variables."""
 ROUNDING = 1e-11
 """The same below which it is made of rounding errors."""
+MAX_DENSE = 300
+"""Variables up to which full matrices may be used."""
+DENSE = 2
+"""Products of an elimination, over the square of the number of variables, from which
+they are used."""
 MAX_PRODUCTS = 2**22
 """Products of entries that are held at a time."""
 
@@ -42,6 +47,55 @@ class Joint(AbstractConditional):
         $\frac12 \log \det P - \frac12 h^\top P^{-1} h$, for variables that are neither
         centred nor scaled; infinite where $P$ is not positive beyond rounding.
         """
+        if self.is_dense:
+            most = max(1, MAX_PRODUCTS // len(self.rest) ** 2)
+            parts = [c[i : i + most] for i in range(0, len(c), most)]
+            return np.concatenate([self._dense_energy(part) for part in parts])
+        return self._sparse_energy(c)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether elimination along the graph takes more than that of full matrices."""
+        size = len(self.rest)
+        num_products = sum(len(level.child) for level in self.fill.levels)
+        return size <= MAX_DENSE and num_products > DENSE * size**2
+
+    def _dense_energy(self, c: np.ndarray) -> np.ndarray:
+        """The same by factors of full matrices."""
+        size = len(self.rest)
+        rows, columns = self._places()
+        entries = (self.entries.T @ evaluate(self.terms, c)).T
+        linear = (self.linear.T @ evaluate(self.linear_terms, c)).T
+        matrix = np.zeros((len(c), size, size), dtype=entries.dtype)
+        matrix[:, rows, columns] = matrix[:, columns, rows] = entries
+        energy = -self._shift(c)
+        if np.iscomplexobj(matrix):
+            sign, log_abs = np.linalg.slogdet(matrix)
+            solved = np.linalg.solve(matrix, linear[..., None])[..., 0]
+            log_det = log_abs + 1j * np.angle(sign)
+            return energy + 0.5 * log_det - 0.5 * np.sum(linear * solved, axis=1)
+        try:
+            factor = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:  # of one of the matrices
+            return self._sparse_energy(c)
+        half = np.linalg.solve(factor, linear[..., None])[..., 0]
+        pivots = np.diagonal(factor, axis1=1, axis2=2)
+        energy = energy + np.sum(np.log(pivots), axis=1) - 0.5 * np.sum(half**2, axis=1)
+        is_definite = np.all(pivots**2 > ROUNDING * entries[:, :size], axis=1)
+        return np.where(is_definite, energy, np.inf)
+
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each entry of the matrix, the diagonal first."""
+        rows, columns = np.tile(np.arange(self.fill.num_entries), (2, 1))
+        for level, entries in zip(self.levels, self.fill.levels, strict=True):
+            is_edge = entries.edges < self.fill.num_entries
+            nodes = np.broadcast_to(level.nodes[:, None], level.parents.shape)
+            rows[entries.edges[is_edge]] = nodes[is_edge]
+            columns[entries.edges[is_edge]] = level.parents[is_edge]
+        return rows, columns
+
+    def _sparse_energy(self, c: np.ndarray) -> np.ndarray:
+        """The same by elimination along the graph."""
         diagonal = self.entries[:, : len(self.rest)].T @ evaluate(self.terms, c)
         energy = -self._shift(c)
         is_definite = np.ones(len(c), dtype=bool)

@@ -28,20 +28,25 @@ class Rows(NamedTuple):
     columns: neighbours, padded with zeros, and the variable itself last, standardised;
         of shape (variable, point, column).
     right: gradients along the variables, of shape (variable, point).
+    shared: hubs to which both the variable and the column are linked, of shape
+        (variable, column, hub); None if every entry may depend on all hubs.
     """
 
     columns: np.ndarray
     right: np.ndarray
+    shared: np.ndarray | None = None
 
     def where(self, chosen: np.ndarray | slice | list[int]) -> "Rows":
         """Some of the variables."""
-        return Rows(self.columns[chosen], self.right[chosen])
+        shared = None if self.shared is None else self.shared[chosen]
+        return Rows(self.columns[chosen], self.right[chosen], shared)
 
     def without_padding(self) -> "Rows":
         """The same problems less the columns that are zero in all of them."""
         is_used = np.any(self.columns != 0, axis=(0, 1))
         is_used[-1] = True
-        return Rows(self.columns[:, :, is_used], self.right)
+        shared = None if self.shared is None else self.shared[:, is_used]
+        return Rows(self.columns[:, :, is_used], self.right, shared)
 
 
 class RowFits(NamedTuple):
@@ -75,13 +80,34 @@ def gathered(white: np.ndarray, pulled: np.ndarray, table: np.ndarray) -> Rows:
     return Rows(white[table].transpose(0, 2, 1), pulled[table[:, -1]])
 
 
+class Allowed(NamedTuple):
+    """Which functions each natural parameter may have.
+
+    slopes: of shape (variable, function, column).
+    linear: of shape (variable, function).
+    """
+
+    slopes: np.ndarray
+    linear: np.ndarray
+
+    def where(self, chosen: slice) -> "Allowed":
+        """Those of some of the variables."""
+        return Allowed(self.slopes[chosen], self.linear[chosen])
+
+
 def fit_rows(
-    rows: Rows, phi: np.ndarray, psi: np.ndarray, weight: np.ndarray, ridge: float
+    rows: Rows,
+    phi: np.ndarray,
+    psi: np.ndarray,
+    weight: np.ndarray,
+    ridge: float,
+    allowed: Allowed | None = None,
 ) -> RowFits:
     """Weighted least squares, reweighted by the conditional variances it finds.
 
     phi, psi: values of the functions for precision and linear part, one a row.
     weight: of the points; zero leaves a point out of the fit.
+    allowed: functions that may be used; all if it is None.
     """
     if not len(rows.right):
         none = np.zeros((0, len(weight)))
@@ -89,20 +115,30 @@ def fit_rows(
         return RowFits(slopes, np.zeros((0, len(psi))), none, none)
     size = rows.columns.shape[2] * len(phi) + len(psi)
     most = max(1, MAX_BATCH // (size * len(weight)))
-    parts = [
-        _fit_batch(rows.where(slice(i, i + most)), phi, psi, weight, ridge)
-        for i in range(0, len(rows.right), most)
-    ]
+    parts = []
+    for i in range(0, len(rows.right), most):
+        some = slice(i, i + most)
+        may = None if allowed is None else allowed.where(some)
+        parts.append(_fit_batch(rows.where(some), phi, psi, weight, ridge, may))
     columns = zip(*parts, strict=True)
     return RowFits(*(np.concatenate(column) for column in columns))
 
 
 def _fit_batch(
-    rows: Rows, phi: np.ndarray, psi: np.ndarray, weight: np.ndarray, ridge: float
+    rows: Rows,
+    phi: np.ndarray,
+    psi: np.ndarray,
+    weight: np.ndarray,
+    ridge: float,
+    allowed: Allowed | None,
 ) -> RowFits:
     number, num_points, size = rows.columns.shape
     products = phi.T[:, :, None] * rows.columns[:, :, None, :]
     constant = np.broadcast_to(-psi.T, (number, *psi.T.shape))
+    if allowed is not None:
+        # A column of zeros gets the weight zero.
+        products = products * allowed.slopes[:, None]
+        constant = constant * allowed.linear[:, None]
     design = np.concatenate(
         [products.reshape(number, num_points, -1), constant], axis=2
     )

@@ -11,7 +11,8 @@ import scipy.sparse
 from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
-from vhmc.transport.hub_dictionary import Choice
+from vhmc.transport.hub_copula import fit_hub_copula
+from vhmc.transport.hub_dictionary import MAX_HUBS, Choice
 from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.hub_grid import fit_hub_map
@@ -34,6 +35,8 @@ SPARSE = 0.9
 """Share of all pairs below which a graph is sparse."""
 MAX_DEGREE = 24
 """Of most parameters: rows with more unknowns need more points than there are."""
+TYPICAL = 0.8
+"""Share of the variables that have no more unknowns than a typical one."""
 NUM_FUNCTIONS = 3
 """Functions of the scales in such a model, about."""
 LEAST_KEPT = 0.4
@@ -89,11 +92,18 @@ class Graph(NamedTuple):
         degree = np.median(np.diff(inner.indptr))
         return bool(inner.nnz < SPARSE * len(rest) ** 2 and degree <= MAX_DEGREE)
 
-    @property
-    def num_unknowns(self) -> int:
-        """Of a typical variable in a model that is Gaussian given its scales."""
-        near = np.median(np.diff(self.edges.indptr)) - len(self.scales)
-        return int((NUM_FUNCTIONS + 1) * max(near, 1))
+    def num_unknowns(self, *, is_local: bool) -> int:
+        """Of a typical variable in a model that is Gaussian given its scales.
+
+        is_local: each edge depends on one scale, which both its variables have.
+        """
+        scales = list(self.scales)
+        rest = np.setdiff1d(np.arange(self.edges.shape[0]), scales)
+        near = np.diff(scipy.sparse.csr_matrix(self.edges[rest][:, rest]).indptr) - 1
+        if not is_local:
+            return int((NUM_FUNCTIONS + 1) * max(np.median(near), 1))
+        own = np.asarray(self.edges[rest][:, scales].sum(axis=1)).ravel()
+        return int(np.quantile(near + 2 * (own + 1), TYPICAL))
 
     @property
     def candidates(self) -> tuple[int, ...]:
@@ -199,6 +209,11 @@ def with_hub_map(
     marginal: AbstractMarginal | None = None
     if isinstance(conditional, Joint):
         marginal = explicit_energy(rng, conditional, scores, level, slopes)
+    if len(conditional.hubs) > MAX_HUBS:
+        if marginal is None:
+            raise ValueError("so many hubs need a marginal energy in closed form")
+        hubs = fit_hub_copula(rng, marginal, conditional.hubs, scores.theta.shape[1])
+        return TransportMap((conditional, hubs))
     if marginal is None:
         marginal = HubEnergy(rng, conditional.hubs, scores, level, slopes)
     hubs = fit_hub_map(marginal, conditional.hubs, scores.theta.shape[1])
