@@ -9,6 +9,7 @@ import numpy as np
 from vhmc.evaluation.ledger import LedgerError, Round
 from vhmc.evaluation.replay import Replay
 from vhmc.evaluation.target import Evaluations, Target
+from vhmc.numerics.threads import all_threads
 from vhmc.report.watch import LOG, Watch
 from vhmc.transport.layer import AbstractLayer
 
@@ -249,7 +250,8 @@ class Evaluator:
         before = self.target.num_evaluations
         began, clock = time.time(), time.perf_counter()
         try:
-            answer = function(thetas)
+            with all_threads():
+                answer = function(thetas)
         except KeyboardInterrupt as error:  # of a worker, or the second of the user
             raise Interrupted from error
         seconds = time.perf_counter() - clock

@@ -7,7 +7,9 @@ import jax
 import numpy as np
 
 GROUPS = 32, 16, 8, 1
-"""Batch sizes of `in_groups`, largest first."""
+"""Batch sizes of `in_groups`, largest first, for functions that scan data."""
+MODEL_GROUPS = 16, 4, 1
+"""The same for models: rounds are of 16 points, a search goes on with four or one."""
 
 
 def batched(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,17 +37,21 @@ def padded(rows: np.ndarray, least: int = 1) -> np.ndarray:
 
 
 def in_groups(
-    compiled: Callable[[np.ndarray], tuple[Any, ...]], rows: np.ndarray
+    compiled: Callable[[np.ndarray], tuple[Any, ...]],
+    rows: np.ndarray,
+    sizes: tuple[int, ...] = GROUPS,
 ) -> tuple[np.ndarray, ...]:
-    """Run a compiled function of many rows on groups of the sizes in `GROUPS`.
+    """Run a compiled function of many rows on groups of a few sizes.
 
-    For functions that scan data, which take long to compile for a new size. There a
-    few points are faster one by one than together, as the data stay in the cache.
+    For functions that take long to compile for a new size. Where they scan data, a few
+    points are faster one by one than together, as the data stay in the cache.
+
+    sizes: of the groups, largest first, the last one being 1.
     """
     parts, begin = [], 0
     while begin < len(rows):
         left = len(rows) - begin
-        size = next(size for size in GROUPS if left > size // 2)
+        size = next(size for size in sizes if left > size // 2)
         some = rows[begin : begin + size]
         group = np.pad(some, ((0, size - len(some)), (0, 0)), mode="edge")
         parts.append([np.asarray(part)[: len(some)] for part in compiled(group)])

@@ -119,7 +119,7 @@ class Parameters(Space):
             arrays = [np.asarray(leaf) for leaf in leaves]
             if any(np.iscomplexobj(array) for array in arrays):
                 raise TypeError("complex numbers have no order")
-            return [jnp.asarray(array.astype(float)) for array in arrays]
+            return [jax.device_put(array.astype(float)) for array in arrays]
         except (TypeError, ValueError) as error:
             message = "parameters must be real numbers or arrays of them"
             raise ValueError(message) from error

@@ -12,7 +12,7 @@ from jax.experimental import io_callback
 from vhmc._types import Potential, Scalar, Vector
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Answers, Counter, Target
-from vhmc.models.batches import batched
+from vhmc.models.batches import MODEL_GROUPS, in_groups
 
 
 class TracedTarget(Target):
@@ -28,7 +28,7 @@ class TracedTarget(Target):
     def __init__(self, energy: Potential, parameters: Space):
         super().__init__(parameters)
         self.energy = energy
-        self._batched = batched(jax.value_and_grad(energy))
+        self._compiled = jax.jit(jax.vmap(jax.value_and_grad(energy)))
         self._hessian = jax.jit(jax.hessian(energy))
         self._potential = _counted(energy, self._counter)
 
@@ -37,7 +37,8 @@ class TracedTarget(Target):
         return self.energy
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:
-        energy, grad = self._batched(thetas)
+        # Few sizes: to compile a model may take longer than to evaluate it.
+        energy, grad = in_groups(self._compiled, thetas, MODEL_GROUPS)
         return Answers(-energy, -grad, [""] * len(thetas))
 
     def fingerprint(self) -> str:

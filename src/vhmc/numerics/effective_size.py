@@ -7,6 +7,8 @@ draws of one chain with autocorrelations $\gamma(k)$, cut at $K$ as in Geyer (19
 import warnings
 
 import numpy as np
+import scipy.special
+import scipy.stats
 from numpy.typing import ArrayLike
 
 from vhmc._imports import load_arviz
@@ -52,8 +54,38 @@ def bulk_ess(draws: ArrayLike) -> np.ndarray:
 
 
 def split_rhat(draws: ArrayLike) -> np.ndarray:
-    """ArviZ's rank-normalised split R-hat, for draws of shape (chain, draw, ...)."""
-    return _by_parameter("rhat", draws, method="rank")
+    r"""Rank-normalised split R-hat, for draws of shape (chain, draw, ...).
+
+    The larger one for draws and for their distances from the median, each by the
+    normal scores of its ranks (Vehtari and others, 2021). The numbers are ArviZ's; here
+    all parameters are one batch, as training asks after every round.
+    """
+    chains = _at_least_two(np.asarray(draws, dtype=float))
+    half = chains.shape[1] // 2
+    halves = np.concatenate([chains[:, :half], chains[:, -half:]])
+    flat = halves.reshape(-1, *chains.shape[2:])
+    with np.errstate(all="ignore"):  # chains that do not move: undefined
+        folded = np.abs(halves - np.median(flat, axis=0))
+        rhats = [_rhat(_normal_scores(rows)) for rows in (halves, folded)]
+    is_finite = np.isfinite(flat).all(axis=0)
+    return np.where(is_finite, np.maximum(*rhats), np.nan)
+
+
+def _normal_scores(chains: np.ndarray) -> np.ndarray:
+    """Normal quantiles of ranks among the draws of all chains."""
+    flat = chains.reshape(-1, *chains.shape[2:])
+    ranks = scipy.stats.rankdata(flat, axis=0)
+    return scipy.special.ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(
+        chains.shape
+    )
+
+
+def _rhat(chains: np.ndarray) -> np.ndarray:
+    """Root of the variance of all draws over that within chains."""
+    number = chains.shape[1]
+    between = np.var(chains.mean(axis=1), axis=0, ddof=1)
+    within = np.var(chains, axis=1, ddof=1).mean(axis=0)
+    return np.asarray(np.sqrt(between / within + (number - 1) / number))
 
 
 def worst_ess(draws: np.ndarray) -> float:
@@ -73,12 +105,17 @@ def worst_rhat(draws: np.ndarray) -> float:
     return float(np.max(split_rhat(draws)))
 
 
+def _at_least_two(chains: np.ndarray) -> np.ndarray:
+    """One chain as two: chains are compared, and split in two anyway."""
+    if len(chains) > 1:
+        return chains
+    half = chains.shape[1] // 2
+    return chains[0, : 2 * half].reshape(2, half, *chains.shape[2:])
+
+
 def _by_parameter(statistic: str, draws: ArrayLike, **options) -> np.ndarray:
     az = load_arviz()
-    chains = np.asarray(draws, dtype=float)
-    if len(chains) == 1:  # ArviZ compares chains, and splits each in two anyway
-        half = chains.shape[1] // 2
-        chains = chains[0, : 2 * half].reshape(2, half, *chains.shape[2:])
+    chains = _at_least_two(np.asarray(draws, dtype=float))
     with warnings.catch_warnings():
         # Many short chains are what training makes: their number is no mistake.
         for complaint in ("More chains", "Found chain dimension"):  # ArviZ 0 and 1

@@ -6,6 +6,7 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluator, Interrupted, RunFailure
 from vhmc.evaluation.replay import Diverged
+from vhmc.numerics.threads import one_thread
 from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import assess
@@ -68,7 +69,8 @@ class Run:
         old: surrogate of a related run.
         """
         try:
-            posterior = self._to_end(budgets, old)
+            with one_thread():
+                posterior = self._to_end(budgets, old)
         except Interrupted:
             return self._cut_short()
         self.is_complete = True

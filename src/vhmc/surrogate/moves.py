@@ -74,13 +74,13 @@ def single_trajectory(
 ) -> Trajectory:
     """One trajectory a chain, without an accept step: the true energy will decide."""
     if not potential.residual.is_zero:
-        return _single_trajectory(_key(rng), jnp.asarray(x), potential, *pace[:2])
+        return _single_trajectory(_key(rng), x, potential, *pace[:2])
     momentum = rng.standard_normal(x.shape)
     angle = pace.step_size * pace.num_steps * (1 - JITTER * rng.uniform())
     end = np.cos(angle) * x + np.sin(angle) * momentum
     last = np.cos(angle) * momentum - np.sin(angle) * x
     drop = 0.5 * np.sum(momentum**2 - last**2, axis=1)
-    return Trajectory(jnp.asarray(end), jnp.asarray(drop))
+    return Trajectory(*jax.device_put((end, drop)))
 
 
 def walk(
@@ -98,7 +98,7 @@ def walk(
     temperature = np.ones(len(x)) if temperature is None else temperature
     if potential.residual.is_zero:
         drawn = independent(rng, potential, temperature, x.shape[1])
-        return Walk(jnp.asarray(drawn), jnp.asarray(np.ones(len(x))))
+        return Walk(*jax.device_put((drawn, np.ones(len(x)))))
 
     def program(key, x, temperature):
         return _walk(key, x, potential, *pace, temperature)

@@ -6,7 +6,7 @@ One family of residuals, on the host and for JAX. Softplus nodes grow at most li
 from typing import NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 from scipy.special import expit
 
@@ -95,7 +95,7 @@ class Network(AbstractResidual):
         """All nodes as JAX's arrays: one shape, so programs are compiled once."""
         missing = self.capacity - len(self.weights)
         directions, offsets, weights = (
-            jnp.asarray(np.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1)))
+            jax.device_put(np.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1)))
             for rows in (*self.nodes, self.weights)
         )
         return Network(Nodes(directions, offsets), weights, self.capacity)

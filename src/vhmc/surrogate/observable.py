@@ -52,4 +52,4 @@ class ObservableResidual(AbstractResidual):
         return self.layer.pull_back(x, grad) - x
 
     def on_device(self) -> "ObservableResidual":
-        return jax.tree.map(jnp.asarray, self)
+        return jax.device_put(self)

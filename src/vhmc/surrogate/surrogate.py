@@ -79,13 +79,13 @@ class Surrogate:
     @functools.cached_property
     def latent(self) -> LatentPotential:
         """The energy in latent coordinates, for JAX."""
-        guard = jax.tree.map(jnp.asarray, self.guard)
-        return LatentPotential(self.residual.on_device(), guard)
+        return LatentPotential(self.residual.on_device(), jax.device_put(self.guard))
 
     @property
     def log_density(self) -> "LogDensity":
         """The log density on the unconstrained space, for JAX and other samplers."""
-        transport = jax.tree.map(jnp.asarray, self.transport)
+        # `jnp.asarray` would compile a program for every shape.
+        transport = jax.device_put(self.transport)
         return LogDensity(SurrogatePotential(transport, self.latent))
 
 

@@ -13,7 +13,12 @@ from vhmc.surrogate.residual_fit import (
     zero_error,
 )
 from vhmc.surrogate.surrogate import Surrogate
-from vhmc.surrogate.training_set import AWAY, TrainingSet, training_set
+from vhmc.surrogate.training_set import (
+    AWAY,
+    LatentLog,
+    TrainingSet,
+    training_set,
+)
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine, widen, widen_along
 from vhmc.transport.hub_dictionary import Choice
@@ -104,6 +109,7 @@ class Trainer:
         self._residual_fit = residual_fit or default_fit(observable, num_features)
         guard = Guard(np.inf, GUARD_CURVATURE)
         self.surrogate = Surrogate(transport, ZeroResidual(), guard)
+        self._latent_log = LatentLog(transport)
         self._error = np.inf
         self._least_ridge = LEAST_RIDGE[1]
         self._origin = 0.0
@@ -240,7 +246,8 @@ class Trainer:
 
     def training_set(self, log: EvaluationLog) -> TrainingSet:
         """The evaluated points in the coordinates of the current map."""
-        return training_set(log, self.surrogate.transport, self._origin)
+        latent = self._latent_log
+        return training_set(log, latent.transport, self._origin, latent)
 
     def adapt_ridge(self, log_weights: np.ndarray) -> None:
         """Raise the least ridge while draws fall where the surrogate is too low.
@@ -274,11 +281,13 @@ class Trainer:
 
         redraw: the map has changed.
         """
-        training = training_set(log, transport, self._origin)
+        if transport is not self._latent_log.transport:
+            self._latent_log = LatentLog(transport)
+        training = self.training_set(log)
         if redraw:
             # About the constant that a map leaves between the two energies.
             self._origin += float(np.median(training.energy))
-            training = training_set(log, transport, self._origin)
+            training = self.training_set(log)
         fitted = Fitted(ZeroResidual(), self._error)
         if self._has_residual:
             is_out = hold_out(self._rng, training)

@@ -6,6 +6,7 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.transport.influence import capped_weights, influence
+from vhmc.transport.layer import PulledBack
 from vhmc.transport.transport_map import TransportMap
 
 REACH = 2.5
@@ -54,23 +55,53 @@ class TrainingSet(NamedTuple):
         )
 
 
+class LatentLog:
+    """Evaluated points in the coordinates of a map; only new ones are transformed.
+
+    transport: the map.
+    """
+
+    def __init__(self, transport: TransportMap):
+        self.transport = transport
+        self._theta = np.zeros((0, transport.dim))
+        self._rows = PulledBack(self._theta, self._theta, np.zeros(0))
+
+    def __call__(self, log: EvaluationLog) -> PulledBack:
+        """All points with a finite energy."""
+        theta, grad = log.theta[log.is_finite], log.grad[log.is_finite]
+        number = len(self._theta)
+        if not np.array_equal(theta[:number], self._theta):  # another log
+            number, nothing = 0, theta[:0]
+            self._rows = PulledBack(nothing, nothing, np.zeros(0))
+        # Points so far away that the map overflows get no weight.
+        with np.errstate(over="ignore", invalid="ignore"):
+            added = self.transport.pulled_back(theta[number:], grad[number:])
+        pairs = zip(self._rows, added, strict=True)
+        self._rows = PulledBack(*(np.concatenate(pair) for pair in pairs))
+        self._theta = theta
+        return self._rows
+
+
 def training_set(
-    log: EvaluationLog, transport: TransportMap, origin: float = 0.0
+    log: EvaluationLog,
+    transport: TransportMap,
+    origin: float = 0.0,
+    latent: LatentLog | None = None,
 ) -> TrainingSet:
     """All points with a finite energy and gradient.
 
     origin: constant between the energies of the model and those of the map.
+    latent: points that were transformed by the same map before.
     """
     known = log.is_finite
     is_away = np.isin(log.phase[known], AWAY)
-    theta = log.theta[known]
-    dim = theta.shape[1]
-    # Points so far away that the map overflows get no weight.
+    dim = log.theta.shape[1]
+    x, grad, log_det = (latent or LatentLog(transport))(log)
     with np.errstate(over="ignore", invalid="ignore"):
-        x, grad = transport.pull_back(theta, log.grad[known])
-        energy = log.energy[known] - transport.inverse_and_log_det(theta)[1]
+        energy = log.energy[known] - log_det
         is_lost = ~np.isfinite(np.sum(x + grad, axis=1) + energy)
-    x[is_lost], grad[is_lost], energy[is_lost] = 0.0, 0.0, np.inf
+    x, grad = (np.where(is_lost[:, None], 0.0, rows) for rows in (x, grad))
+    energy[is_lost] = np.inf
     level = energy - 0.5 * np.sum(x**2, axis=1) - origin
     cap, energy_cap = influence(x, grad), capped_weights(level**2, dim)
     # Only the search goes where the posterior is not. Elsewhere a high energy shows a

@@ -7,8 +7,10 @@ and fits of different levels cannot upset each other.
 
 from typing import NamedTuple
 
+import numpy as np
+
 from vhmc._types import Shared
-from vhmc.transport.conditional import AbstractConditional, Moments
+from vhmc.transport.conditional import STEP, AbstractConditional, Moments
 from vhmc.transport.hub_functions import Term, evaluate
 
 FLOOR = 0.05
@@ -42,6 +44,15 @@ class ByLevel(AbstractConditional):
     def _moments(self, c: Shared) -> list[Moments]:
         return [moments(c, parameters) for parameters in self.parameters]
 
+    def _slopes(
+        self, c: np.ndarray, hub: int, all_moments: list[Moments]
+    ) -> list[Moments]:
+        # Only the functions of the hubs need complex numbers.
+        shifted = c.astype(complex)
+        shifted[:, hub] += 1j * STEP
+        pairs = zip(self.parameters, all_moments, strict=True)
+        return [_slopes(shifted, *pair) for pair in pairs]
+
 
 def moments(c: Shared, parameters: NaturalParameters) -> Moments:
     """The conditionals of a level at hubs, one point a row."""
@@ -51,6 +62,30 @@ def moments(c: Shared, parameters: NaturalParameters) -> Moments:
     edges = xp.tensordot(parameters.edges, phi, axes=(0, 0))
     linear = parameters.linear.T @ evaluate(parameters.linear_terms, c)
     return Moments(precision, edges / precision[:, None], linear / precision)
+
+
+def _slopes(
+    shifted: np.ndarray, parameters: NaturalParameters, level: Moments
+) -> Moments:
+    """Derivatives of the conditionals of a level.
+
+    shifted: hubs, one of them by an imaginary step.
+    """
+    phi, psi = (
+        np.imag(evaluate(terms, shifted)) / STEP
+        for terms in (parameters.terms, parameters.linear_terms)
+    )
+    precision, gain, mean = level
+    # The derivative of the floor, from its value.
+    kept = -np.expm1(0.5 - precision / FLOOR)
+    by_precision = kept * (parameters.precision.T @ phi)
+    edges = np.tensordot(parameters.edges, phi, axes=(0, 0))
+    linear = parameters.linear.T @ psi
+    return Moments(
+        by_precision,
+        (edges - gain * by_precision[:, None]) / precision[:, None],
+        (linear - mean * by_precision) / precision,
+    )
 
 
 def floored(xp: Shared, raw: Shared) -> Shared:

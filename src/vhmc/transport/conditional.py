@@ -16,7 +16,7 @@ import numpy as np
 
 from vhmc._types import Shared
 from vhmc.structure.elimination import Level
-from vhmc.transport.layer import AbstractLayer
+from vhmc.transport.layer import AbstractLayer, PulledBack
 
 STEP = 1e-30
 """Imaginary step of derivatives, which have no cancellation and so no error."""
@@ -59,36 +59,33 @@ class AbstractConditional(AbstractLayer):
         return self._joined(c, self.center + self.scale * r.T)
 
     def inverse(self, theta: Shared) -> Shared:
-        xp = theta.__array_namespace__()
-        c = theta[:, self.hubs]
-        r = ((theta[:, self.rest] - self.center) / self.scale).T
-        padded = xp.concatenate([r, 0 * r[:1]])
-        parts = [
-            standardised(padded, level, moments)
-            for level, moments in zip(self.levels, self._moments(c), strict=True)
-        ]
-        order = xp.concatenate([level.nodes for level in self.levels])
-        return self._joined(c, xp.concatenate(parts)[xp.argsort(order)].T)
+        return self._standardised(theta, self._moments(theta[:, self.hubs]))
+
+    def inverse_and_log_det(self, theta: Shared) -> tuple[Shared, Shared]:
+        moments = self._moments(theta[:, self.hubs])
+        return self._standardised(theta, moments), self._log_det(moments)
+
+    def pulled_back(self, theta: np.ndarray, grad: np.ndarray) -> PulledBack:
+        moments = self._moments(theta[:, self.hubs])
+        x = self._standardised(theta, moments)
+        by_energy, by_volume = self._pulled(x, grad, moments)
+        by_energy[:, self.hubs] -= by_volume
+        return PulledBack(x, by_energy, self._log_det(moments))
 
     def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        c, z = x[:, self.hubs], x[:, self.rest].T
-        by_rest = (grad[:, self.rest] * self.scale).T
-        by_hub = grad[:, self.hubs] + self._along_hubs(c, z, by_rest)[0]
-        by_rest = by_rest.copy()
-        for level, moments in zip(self.levels, self._moments(c), strict=True):
-            pull_back_level(by_rest, level, moments)
-        return self._joined(by_hub, by_rest.T)
+        return self._pulled(x, grad, self._moments(x[:, self.hubs]))[0]
 
     def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
         c, z = x[:, self.hubs], x[:, self.rest].T
         by_rest = grad[:, self.rest].T.copy()
-        levels = list(zip(self.levels, self._moments(c), strict=True))
+        all_moments = self._moments(c)
+        levels = list(zip(self.levels, all_moments, strict=True))
         for level, moments in levels:
             by_rest[level.nodes] *= np.sqrt(moments.precision)
         own = by_rest.copy()
         for level, moments in levels:
             _add_to_parents(by_rest, level, moments, own[level.nodes])
-        by_hub = grad[:, self.hubs] - self._along_hubs(c, z, by_rest)[0]
+        by_hub = grad[:, self.hubs] - self._along_hubs(c, z, by_rest, all_moments)[0]
         return self._joined(by_hub, by_rest.T / self.scale)
 
     def log_det(self, x: Shared) -> Shared:
@@ -97,7 +94,8 @@ class AbstractConditional(AbstractLayer):
     def log_det_grad(self, x: np.ndarray) -> np.ndarray:
         c, z = x[:, self.hubs], x[:, self.rest].T
         grad = np.zeros_like(x)
-        grad[:, self.hubs] = self._along_hubs(c, z, np.zeros_like(z))[1]
+        moments = self._moments(c)
+        grad[:, self.hubs] = self._along_hubs(c, z, np.zeros_like(z), moments)[1]
         return grad
 
     @property
@@ -121,14 +119,43 @@ class AbstractConditional(AbstractLayer):
                 found.append(np.concatenate([[self.rest[node]], near, self.hubs]))
         return tuple(found)
 
+    def _standardised(self, theta: Shared, all_moments: list[Moments]) -> Shared:
+        """Latent points, one a row."""
+        xp = theta.__array_namespace__()
+        r = ((theta[:, self.rest] - self.center) / self.scale).T
+        padded = xp.concatenate([r, 0 * r[:1]])
+        parts = [
+            standardised(padded, level, moments)
+            for level, moments in zip(self.levels, all_moments, strict=True)
+        ]
+        order = xp.concatenate([level.nodes for level in self.levels])
+        z = xp.concatenate(parts)[xp.argsort(order)].T
+        return self._joined(theta[:, self.hubs], z)
+
+    def _pulled(
+        self, x: np.ndarray, grad: np.ndarray, all_moments: list[Moments]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients in latent coordinates, and of the log determinant along hubs."""
+        c, z = x[:, self.hubs], x[:, self.rest].T
+        by_rest = (grad[:, self.rest] * self.scale).T
+        by_hub, by_volume = self._along_hubs(c, z, by_rest, all_moments)
+        by_rest = by_rest.copy()
+        for level, moments in zip(self.levels, all_moments, strict=True):
+            pull_back_level(by_rest, level, moments)
+        return self._joined(grad[:, self.hubs] + by_hub, by_rest.T), by_volume
+
     def _rest(self, all_moments: list[Moments], z: np.ndarray) -> np.ndarray:
         """The standardised rest, one point a column."""
-        r = np.zeros((len(z) + 1, z.shape[1]), dtype=all_moments[0].mean.dtype)
+        return self._padded_rest(all_moments, z)[:-1]
+
+    def _padded_rest(self, all_moments: list[Moments], z: np.ndarray) -> np.ndarray:
+        """The same with a row of zeros."""
+        r = np.zeros((len(z) + 1, z.shape[1]))
         levels = list(zip(self.levels, all_moments, strict=True))
         for level, (precision, gain, mean) in reversed(levels):
             shift = np.sum(gain * r[level.parents], axis=1)
             r[level.nodes] = mean - shift + z[level.nodes] / np.sqrt(precision)
-        return r[:-1]
+        return r
 
     def _log_det(self, all_moments: list[Moments]) -> Shared:
         xp = self.scale.__array_namespace__()
@@ -138,7 +165,11 @@ class AbstractConditional(AbstractLayer):
         return total
 
     def _along_hubs(
-        self, c: np.ndarray, z: np.ndarray, by_rest: np.ndarray
+        self,
+        c: np.ndarray,
+        z: np.ndarray,
+        by_rest: np.ndarray,
+        all_moments: list[Moments],
     ) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives along the hubs, latent coordinates of the rest fixed.
 
@@ -146,14 +177,35 @@ class AbstractConditional(AbstractLayer):
         point a row.
         """
         energy, volume = np.zeros((2, *c.shape))
+        r = self._padded_rest(all_moments, z)
         for hub in range(c.shape[1]):
-            shifted = c.astype(complex)
-            shifted[:, hub] += 1j * STEP
-            all_moments = self._moments(shifted)
-            volume[:, hub] = np.imag(self._log_det(all_moments)) / STEP
-            slope = np.imag(self._rest(all_moments, z)) / STEP
-            energy[:, hub] = np.sum(slope * by_rest, axis=0)
+            slopes = self._slopes(c, hub, all_moments)
+            slope = np.zeros_like(r)
+            parts = list(zip(self.levels, all_moments, slopes, strict=True))
+            for level, (precision, gain, _), (
+                by_precision,
+                by_gain,
+                by_mean,
+            ) in reversed(parts):
+                parents = level.parents
+                shift = np.sum(by_gain * r[parents] + gain * slope[parents], axis=1)
+                widening = by_precision / precision
+                width = z[level.nodes] / np.sqrt(precision)
+                slope[level.nodes] = by_mean - shift - 0.5 * width * widening
+                volume[:, hub] -= 0.5 * np.sum(widening, axis=0)
+            energy[:, hub] = np.sum(slope[:-1] * by_rest, axis=0)
         return energy, volume
+
+    def _slopes(
+        self, c: np.ndarray, hub: int, all_moments: list[Moments]
+    ) -> list[Moments]:
+        """Derivatives of the conditionals along one hub, given these themselves."""
+        shifted = c.astype(complex)
+        shifted[:, hub] += 1j * STEP
+        return [
+            Moments(*(np.imag(part) / STEP for part in level))
+            for level in self._moments(shifted)
+        ]
 
     def _joined(self, hubs: Shared, rest: Shared) -> Shared:
         xp = hubs.__array_namespace__()

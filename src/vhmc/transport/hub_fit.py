@@ -149,10 +149,9 @@ def marginal_data(
     layer: AbstractConditional, scores: Scores, energy: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Energies and gradients along the hubs, with the rest standardised."""
-    x = layer.inverse(scores.theta)
-    grad = layer.pull_back(x, scores.grad) - layer.log_det_grad(x)
+    x, grad, log_det = layer.pulled_back(scores.theta, scores.grad)
     square = np.sum(x[:, layer.rest] ** 2, axis=1)
-    return energy - 0.5 * square - layer.log_det(x), grad[:, layer.hubs]
+    return energy - 0.5 * square - log_det, grad[:, layer.hubs]
 
 
 def _nodes(

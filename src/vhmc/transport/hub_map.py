@@ -8,12 +8,14 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from vhmc._types import Shared
-from vhmc.transport.layer import AbstractLayer
+from vhmc.transport.layer import AbstractLayer, PulledBack
 
 REACH = 5.0
 """Standard deviations that the splines cover."""
 NUM_KNOTS = 41
 NEWTON_STEPS = 8
+SMALL_STEP = 1e-12
+"""After such a step of Newton's nothing but rounding is left."""
 
 
 class HubMap(AbstractLayer):
@@ -32,7 +34,8 @@ class HubMap(AbstractLayer):
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         theta = x.copy()
-        theta[:, self.hubs] = self._spline(x[:, self.hubs] @ self.factor.T)[0]
+        y = x[:, self.hubs] @ self.factor.T
+        theta[:, self.hubs] = _spline(self.coefficients, y)[0]
         return theta
 
     def inverse(self, theta: Shared) -> Shared:
@@ -44,23 +47,37 @@ class HubMap(AbstractLayer):
         y = xp.stack(
             [xp.interp(c[:, j], values[j], knots) for j in range(len(values))], axis=1
         )
-        beyond = (c - self._spline(y)[0]) / self._spline(y)[1]
-        y = y + xp.where(xp.abs(y) >= 0.99 * REACH, beyond, 0.0)
+        coefficients = self.coefficients
+        value, slope, _ = _spline(coefficients, y)
+        y = y + xp.where(xp.abs(y) >= 0.99 * REACH, (c - value) / slope, 0.0)
         for _ in range(NEWTON_STEPS):
-            value, slope, _ = self._spline(y)
-            y = y + (c - value) / slope
+            value, slope, _ = _spline(coefficients, y)
+            step = (c - value) / slope
+            y = y + step
+            if xp is np and not np.any(np.abs(step) > SMALL_STEP):
+                break
         x = xp.linalg.solve(self.factor, y.T).T
         order = xp.argsort(xp.concatenate([self.hubs, self.others]))
         return xp.concatenate([x, theta[:, self.others]], axis=1)[:, order]
 
+    def pulled_back(self, theta: np.ndarray, grad: np.ndarray) -> PulledBack:
+        x = self.inverse(theta)
+        factor = self.factor
+        _, slope, curvature = self._splines(x)
+        pulled = grad.copy()
+        pulled[:, self.hubs] = (grad[:, self.hubs] * slope) @ factor
+        pulled[:, self.hubs] -= (curvature / slope) @ factor
+        constant = np.sum(np.log(np.diagonal(factor)))
+        return PulledBack(x, pulled, np.sum(np.log(slope), axis=1) + constant)
+
     def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        slope = self._spline(x[:, self.hubs] @ self.factor.T)[1]
+        slope = self._splines(x)[1]
         pulled = grad.copy()
         pulled[:, self.hubs] = (grad[:, self.hubs] * slope) @ self.factor
         return pulled
 
     def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        slope = self._spline(x[:, self.hubs] @ self.factor.T)[1]
+        slope = self._splines(x)[1]
         pushed = grad.copy()
         by_y = np.linalg.solve(self.factor.T, grad[:, self.hubs].T).T
         pushed[:, self.hubs] = by_y / slope
@@ -68,12 +85,12 @@ class HubMap(AbstractLayer):
 
     def log_det(self, x: Shared) -> Shared:
         xp = x.__array_namespace__()
-        slope = self._spline(x[:, self.hubs] @ self.factor.T)[1]
+        slope = self._splines(x)[1]
         constant = xp.sum(xp.log(xp.diagonal(self.factor)))
         return xp.sum(xp.log(slope), axis=1) + constant
 
     def log_det_grad(self, x: np.ndarray) -> np.ndarray:
-        _, slope, curvature = self._spline(x[:, self.hubs] @ self.factor.T)
+        _, slope, curvature = self._splines(x)
         grad = np.zeros_like(x)
         grad[:, self.hubs] = (curvature / slope) @ self.factor
         return grad
@@ -82,7 +99,7 @@ class HubMap(AbstractLayer):
     def linear_part(self) -> np.ndarray:
         """Widths of the hubs, and their correlations."""
         dim = len(self.hubs) + len(self.others)
-        slope = self._spline(np.zeros((1, len(self.hubs))))[1]
+        slope = _spline(self.coefficients, np.zeros((1, len(self.hubs))))[1]
         matrix = np.eye(dim)
         matrix[np.ix_(self.hubs, self.hubs)] = slope.T * self.factor
         return matrix
@@ -92,20 +109,25 @@ class HubMap(AbstractLayer):
         """Of the hubs alone; all other coordinates are as they were."""
         return (self.hubs,)
 
-    def _spline(self, y: Shared) -> tuple[Shared, Shared, Shared]:
-        """Values, slopes and curvatures; tangents beyond the first and last knot."""
-        xp = y.__array_namespace__()
-        num_pieces = self.coefficients.shape[1]
-        width = 2 * REACH / num_pieces
-        inside = y.clip(-REACH, REACH)
-        piece = xp.floor((inside + REACH) / width).astype(int).clip(0, num_pieces - 1)
-        local = inside + REACH - piece * width
-        rows = xp.arange(len(self.coefficients))
-        a, b, c, d = (self.coefficients[rows, piece, k] for k in range(4))
-        value = a + local * (b + local * (c + local * d))
-        slope = b + local * (2 * c + 3 * local * d)
-        curvature = xp.where(y == inside, 2 * c + 6 * local * d, 0.0)
-        return value + slope * (y - inside), slope, curvature
+    def _splines(self, x: Shared) -> tuple[Shared, Shared, Shared]:
+        """Values, slopes and curvatures at latent points, one a row."""
+        return _spline(self.coefficients, x[:, self.hubs] @ self.factor.T)
+
+
+def _spline(coefficients: Shared, y: Shared) -> tuple[Shared, Shared, Shared]:
+    """Values, slopes and curvatures; tangents beyond the first and last knot."""
+    xp = y.__array_namespace__()
+    num_pieces = coefficients.shape[1]
+    width = 2 * REACH / num_pieces
+    inside = y.clip(-REACH, REACH)
+    piece = xp.floor((inside + REACH) / width).astype(int).clip(0, num_pieces - 1)
+    local = inside + REACH - piece * width
+    rows = xp.arange(len(coefficients))
+    a, b, c, d = (coefficients[rows, piece, k] for k in range(4))
+    value = a + local * (b + local * (c + local * d))
+    slope = b + local * (2 * c + 3 * local * d)
+    curvature = xp.where(y == inside, 2 * c + 6 * local * d, 0.0)
+    return value + slope * (y - inside), slope, curvature
 
 
 def hub_map(

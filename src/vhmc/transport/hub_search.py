@@ -1,5 +1,7 @@
 """Choose hubs and functions of them: a greedy search by held-out score errors."""
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,9 +13,9 @@ from vhmc.transport.hub_dictionary import (
     Choice,
     Dictionary,
 )
-from vhmc.transport.hub_functions import evaluate
+from vhmc.transport.hub_functions import Atom, Term, evaluate
 from vhmc.transport.influence import MAX_ERROR
-from vhmc.transport.row_fit import RowFits, Rows, fit_rows
+from vhmc.transport.row_fit import Family, RowFits, Rows, fit_families, fit_rows
 
 EXACT = 1e-12
 """Held-out squared error of a family that is exact."""
@@ -51,6 +53,7 @@ class Search:
     ):
         self._dictionary, self._theta = dictionary, theta
         self._kept, self._out = weight * ~is_out, weight * is_out
+        self._known: dict[tuple[tuple[int, Atom], ...], np.ndarray] = {}
 
     def improved(
         self,
@@ -65,15 +68,16 @@ class Search:
         scales: parameters that become hubs unless that does harm.
         limit: share of the error that a further function may leave.
         """
-        fits, error = self._fitted(choice, rows_of(choice.hubs))
+        rows_of = functools.cache(rows_of)
+        ((fits, error),) = self._fitted([choice], rows_of)
         while len(choice.terms) < MAX_TERMS and error > NEGLIGIBLE:
             ranked = self._ranked(
                 self._dictionary.extensions(choice), rows_of(choice.hubs), fits
             )
             some = [*ranked[:SHORTLIST], *self._dictionary.pairs(choice, scales)]
             old = choice
-            for new in some:
-                new_fits, new_error = self._fitted(new, rows_of(new.hubs))
+            trials = self._fitted(some, rows_of)
+            for new, (new_fits, new_error) in zip(some, trials, strict=True):
                 if new_error < min(limit, self._limit(old, new, scales)) * error:
                     choice, fits, error = new, new_fits, new_error
             if choice is old:
@@ -85,14 +89,15 @@ class Search:
                 one for one in self._dictionary.extensions(choice) if scale in one.hubs
             ]
             some = self._ranked(wanted, rows_of(choice.hubs), fits)[:SHORTLIST]
-            trials = [(one, *self._fitted(one, rows_of(one.hubs))) for one in some]
-            best = min(trials, key=lambda trial: trial[2], default=None)
-            if best is not None and best[2] < HARMLESS * error + NEGLIGIBLE:
-                choice, fits, error = best
-        choice = self._pruned(choice, rows_of(choice.hubs), error)
+            trials = self._fitted(some, rows_of)
+            pairs = zip(some, trials, strict=True)
+            best = min(pairs, key=lambda pair: pair[1][1], default=None)
+            if best is not None and best[1][1] < HARMLESS * error + NEGLIGIBLE:
+                choice, (fits, error) = best
+        choice = self._pruned(choice, rows_of, error)
         ridges = [choice._replace(ridge=ridge) for ridge in RIDGES]
-        rows = rows_of(choice.hubs)
-        return min(ridges, key=lambda one: self._fitted(one, rows)[1])
+        pairs = zip(ridges, self._fitted(ridges, rows_of), strict=True)
+        return min(pairs, key=lambda pair: pair[1][1])[0]
 
     def exact(self, rows_of: RowsOf, scales: Sequence[int]) -> Choice | None:
         """The smallest family of known form that leaves no error; None if none does.
@@ -112,7 +117,7 @@ class Search:
         if len(hubs) > MAX_HUBS:
             return None
         for choice in self._dictionary.known_forms(hubs):
-            if all(self._fitted(choice, some)[1] < EXACT for some in (first, rows)):
+            if all(self._error(choice, some) < EXACT for some in (first, rows)):
                 return choice
         return None
 
@@ -122,7 +127,7 @@ class Search:
 
         def trial() -> tuple[float, Choice | None]:
             choice = self._dictionary.centred_form(hubs, powers)
-            return (np.inf if choice is None else self._fitted(choice, rows)[1]), choice
+            return (np.inf if choice is None else self._error(choice, rows)), choice
 
         error, best = trial()
         for place in range(len(hubs)):
@@ -136,15 +141,23 @@ class Search:
             powers[place] = known
         return best if error < EXACT else None
 
-    def _pruned(self, choice: Choice, rows: Rows, error: float) -> Choice:
-        """Without functions that others have made superfluous."""
-        for term in choice.terms[1:]:
-            fewer = choice._replace(
-                terms=tuple(one for one in choice.terms if one is not term)
-            )
-            trial = self._fitted(fewer, rows)[1]
-            if trial < HARMLESS * error + NEGLIGIBLE:
-                choice, error = fewer, max(trial, error)
+    def _pruned(self, choice: Choice, rows_of: RowsOf, error: float) -> Choice:
+        """Without functions that others have made superfluous, one after the other."""
+        left = choice.terms[1:]
+        while left:
+            fewer = [
+                choice._replace(
+                    terms=tuple(one for one in choice.terms if one is not term)
+                )
+                for term in left
+            ]
+            trials = [trial for _, trial in self._fitted(fewer, rows_of)]
+            enough = HARMLESS * error + NEGLIGIBLE
+            first = next((i for i, trial in enumerate(trials) if trial < enough), None)
+            if first is None:
+                break
+            choice, error = fewer[first], max(trials[first], error)
+            left = left[first + 1 :]
         return choice
 
     def _limit(self, old: Choice, new: Choice, scales: Sequence[int]) -> float:
@@ -152,24 +165,57 @@ class Search:
         has_new_hub = len(new.hubs) > len(old.hubs) and new.hubs[-1] not in scales
         return WORTH_A_HUB if has_new_hub and scales else WORTHWHILE
 
-    def _fitted(self, choice: Choice, rows: Rows) -> tuple[RowFits, float]:
-        """Fits of the rows to the points kept, and the mean error at the others."""
-        phi, psi = choice.values(self._theta)
+    def _fitted(
+        self, choices: list[Choice], rows_of: RowsOf
+    ) -> list[tuple[RowFits, float]]:
+        """Fits of each choice to the points kept, and the mean error at the others."""
+
+        def kind(i: int) -> tuple[tuple[int, ...], int, int]:
+            one = choices[i]
+            return one.hubs, len(one.terms), len(one.linear_terms)
+
+        found: dict[int, tuple[RowFits, float]] = {}
+        alike = itertools.groupby(sorted(range(len(choices)), key=kind), kind)
+        for (hubs, *_), group in alike:
+            members, rows = list(group), rows_of(hubs)
+            families = [self._family(choices[i]) for i in members]
+            fits = fit_families(rows, families, self._kept)
+            for i, one in zip(members, fits, strict=True):
+                found[i] = one, self._held_out(one)
+        return [found[i] for i in range(len(choices))]
+
+    def _error(self, choice: Choice, rows: Rows) -> float:
+        """Mean error of a choice at the points held out."""
+        phi, psi, ridge = self._family(choice)
         may = None if rows.shared is None else choice.allowed(rows.shared)
-        fits = fit_rows(rows, phi, psi, self._kept, choice.ridge, may)
-        if not len(rows.right):
-            return fits, np.inf
+        return self._held_out(fit_rows(rows, phi, psi, self._kept, ridge, may))
+
+    def _held_out(self, fits: RowFits) -> float:
+        if not len(fits.rest):
+            return np.inf
         # Points far out, where no choice does well, must not decide.
         errors = np.minimum(fits.rest**2 / fits.variance, 1.0)
-        return fits, float(np.mean(errors @ self._out) / self._out.sum())
+        return float(np.mean(errors @ self._out) / self._out.sum())
+
+    def _family(self, choice: Choice) -> Family:
+        phi, psi = (
+            np.stack([self._value(choice.hubs, term) for term in terms])
+            for terms in (choice.terms, choice.linear_terms)
+        )
+        return Family(phi, psi, choice.ridge)
+
+    def _value(self, hubs: tuple[int, ...], term: Term) -> np.ndarray:
+        """A function at all points, computed once."""
+        key = tuple((hubs[atom.hub], atom) for atom in term)
+        if key not in self._known:
+            self._known[key] = evaluate((term,), self._theta[:, list(hubs)])[0]
+        return self._known[key]
 
     def _ranked(self, new: list[Choice], rows: Rows, fits: RowFits) -> list[Choice]:
         """Choices with one function more, the most promising first."""
         if not new or not len(rows.right):
             return new
-        values = np.stack(
-            [evaluate(one.terms[-1:], self._theta[:, list(one.hubs)])[0] for one in new]
-        )
+        values = np.stack([self._value(one.hubs, one.terms[-1]) for one in new])
         gains = np.sum(
             [self._gains(rows, fits, i, values) for i in range(len(rows.right))], axis=0
         )

@@ -1,12 +1,25 @@
 """The abstract layer of a transport map: a bijection with a known Jacobian."""
 
 import abc
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 from vhmc._types import Shared
+
+
+class PulledBack(NamedTuple):
+    """Points and gradients in latent coordinates, one point a row.
+
+    x: latent points.
+    grad: gradients there of the energy of the density that the points have.
+    log_det: log determinants of the map there, by which the energies differ.
+    """
+
+    x: np.ndarray
+    grad: np.ndarray
+    log_det: np.ndarray
 
 
 class AbstractLayer(eqx.Module):
@@ -40,6 +53,20 @@ class AbstractLayer(eqx.Module):
     @abc.abstractmethod
     def log_det_grad(self, x: np.ndarray) -> np.ndarray:
         r"""Gradients of $\log |\det J|$ in $x$."""
+
+    def inverse_and_log_det(self, theta: Shared) -> tuple[Shared, Shared]:
+        """Both at once, for layers that compute the same things for them."""
+        x = self.inverse(theta)
+        return x, self.log_det(x)
+
+    def pulled_back(self, theta: np.ndarray, grad: np.ndarray) -> PulledBack:
+        """All that a fit needs of points, at once for the same reason.
+
+        grad: gradients of the energy at `theta`.
+        """
+        x = self.inverse(theta)
+        inner = self.pull_back(x, grad) - self.log_det_grad(x)
+        return PulledBack(x, inner, self.log_det(x))
 
     @property
     @abc.abstractmethod

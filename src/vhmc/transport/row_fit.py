@@ -9,6 +9,9 @@ units of the variable's conditional width. The precision $d_k$ has weights that 
 negative, so that it is positive at all hubs. All variables of a level are one batch.
 """
 
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +23,8 @@ NUM_REFINEMENTS = 2
 LEAST_VARIANCE = 1e-3
 MAX_BATCH = 2**24
 """Numbers in the designs of the variables that are fitted together."""
+SMALL_BATCH = 2**19
+"""The same of families that are tried together: they should stay in the cache."""
 
 
 class Rows(NamedTuple):
@@ -95,6 +100,18 @@ class Allowed(NamedTuple):
         return Allowed(self.slopes[chosen], self.linear[chosen])
 
 
+class Family(NamedTuple):
+    """Functions that the natural parameters of variables are combinations of.
+
+    phi, psi: values of the functions for precision and linear part, one a row.
+    ridge: of the fit.
+    """
+
+    phi: np.ndarray
+    psi: np.ndarray
+    ridge: float
+
+
 def fit_rows(
     rows: Rows,
     phi: np.ndarray,
@@ -119,22 +136,64 @@ def fit_rows(
     for i in range(0, len(rows.right), most):
         some = slice(i, i + most)
         may = None if allowed is None else allowed.where(some)
-        parts.append(_fit_batch(rows.where(some), phi, psi, weight, ridge, may))
+        family = Family(phi, psi, ridge)
+        parts.append(_fit_batch(rows.where(some), [family], weight, may))
     columns = zip(*parts, strict=True)
     return RowFits(*(np.concatenate(column) for column in columns))
 
 
+def fit_families(
+    rows: Rows, families: Sequence[Family], weight: np.ndarray
+) -> Iterator[RowFits]:
+    """Fits of the same rows by each family, in order.
+
+    Families of equal size are one batch: a search fits many small problems, which take
+    less time than the calls that solve them.
+    """
+    begin = 0
+    while begin < len(families):
+        first = families[begin]
+        size = rows.columns.shape[2] * len(first.phi) + len(first.psi)
+        most = max(1, SMALL_BATCH // max(size * rows.right.size, 1))
+        batch = list(
+            itertools.takewhile(
+                functools.partial(_is_alike, first), families[begin : begin + most]
+            )
+        )
+        begin += len(batch)
+        if len(batch) == 1 or not len(rows.right):
+            for phi, psi, ridge in batch:
+                yield fit_rows(rows, phi, psi, weight, ridge)
+            continue
+        fits = _fit_batch(rows, batch, weight)
+        for i in range(len(batch)):
+            mine = slice(i * len(rows.right), (i + 1) * len(rows.right))
+            yield RowFits(*(part[mine] for part in fits))
+
+
+def _is_alike(one: Family, other: Family) -> bool:
+    """Whether two families have the same number of functions."""
+    return len(one.phi) == len(other.phi) and len(one.psi) == len(other.psi)
+
+
 def _fit_batch(
     rows: Rows,
-    phi: np.ndarray,
-    psi: np.ndarray,
+    families: list[Family],
     weight: np.ndarray,
-    ridge: float,
-    allowed: Allowed | None,
+    allowed: Allowed | None = None,
 ) -> RowFits:
-    number, num_points, size = rows.columns.shape
-    products = phi.T[:, :, None] * rows.columns[:, :, None, :]
-    constant = np.broadcast_to(-psi.T, (number, *psi.T.shape))
+    """Fits of all rows by one family after the other, which are of equal size.
+
+    allowed: functions that may be used, of a single family.
+    """
+    num_rows, num_points, size = rows.columns.shape
+    number = len(families) * num_rows
+    phi, psi = (np.stack(values) for values in list(zip(*families, strict=True))[:2])
+    ridge = np.repeat([family.ridge for family in families], num_rows)[:, None]
+    right = np.tile(rows.right, (len(families), 1))
+    # By family, variable, point, function and column.
+    products = phi.transpose(0, 2, 1)[:, None, :, :, None] * rows.columns[:, :, None, :]
+    constant = np.repeat(-psi.transpose(0, 2, 1), num_rows, axis=0)
     if allowed is not None:
         # A column of zeros gets the weight zero.
         products = products * allowed.slopes[:, None]
@@ -144,23 +203,25 @@ def _fit_batch(
     )
     square = rows.right**2
     middle = np.median(square[:, weight > 0], axis=1, keepdims=True)
-    trust = weight / (middle + 1e-12 + square)
+    trust = np.tile(weight / (middle + 1e-12 + square), (len(families), 1))
+    num_slopes = phi.shape[1] * size
     is_precision = np.zeros(design.shape[2], dtype=bool)
-    is_precision[size - 1 : len(phi) * size : size] = True
+    is_precision[size - 1 : num_slopes : size] = True
     for _ in range(REWEIGHTINGS):
-        weights = _solved(design, rows.right, trust, ridge, is_precision)
-        rest = rows.right - np.matmul(design, weights[..., None])[..., 0]
-        slopes = weights[:, : len(phi) * size].reshape(number, -1, size)
-        variance = np.maximum(slopes[:, :, -1] @ phi, LEAST_VARIANCE)
+        weights = _solved(design, right, trust, ridge, is_precision)
+        rest = right - np.matmul(design, weights[..., None])[..., 0]
+        slopes = weights[:, :num_slopes].reshape(number, -1, size)
+        precision = slopes[:, :, -1].reshape(len(families), num_rows, -1) @ phi
+        variance = np.maximum(precision.reshape(number, -1), LEAST_VARIANCE)
         trust = weight / variance / (1 + rest**2 / variance / MAX_ERROR)
-    return RowFits(slopes, weights[:, len(phi) * size :], rest, variance)
+    return RowFits(slopes, weights[:, num_slopes:], rest, variance)
 
 
 def _solved(
     design: np.ndarray,
     right: np.ndarray,
     trust: np.ndarray,
-    ridge: float,
+    ridge: np.ndarray,
     is_positive: np.ndarray,
 ) -> np.ndarray:
     """Ridge solutions; weights that must be positive are dropped where they are not.

@@ -6,7 +6,7 @@ import equinox as eqx
 import numpy as np
 
 from vhmc._types import Shared
-from vhmc.transport.layer import AbstractLayer
+from vhmc.transport.layer import AbstractLayer, PulledBack
 
 
 class TransportMap(eqx.Module):
@@ -38,8 +38,8 @@ class TransportMap(eqx.Module):
         """Latent points, and the log determinants of the map there."""
         log_det: Shared = 0.0
         for layer in self.layers:
-            theta = layer.inverse(theta)
-            log_det = log_det + layer.log_det(theta)
+            theta, added = layer.inverse_and_log_det(theta)
+            log_det = log_det + added
         return theta, log_det
 
     def pull_back(
@@ -50,11 +50,15 @@ class TransportMap(eqx.Module):
         grad: gradients of the energy at `theta`. The energy in latent coordinates is
             less by the log determinant.
         """
-        x = theta
+        return self.pulled_back(theta, grad)[:2]
+
+    def pulled_back(self, theta: np.ndarray, grad: np.ndarray) -> PulledBack:
+        """The same, and the log determinants of the map there."""
+        x, log_det = theta, np.zeros(len(theta))
         for layer in self.layers:
-            x = layer.inverse(x)
-            grad = layer.pull_back(x, grad) - layer.log_det_grad(x)
-        return x, grad
+            x, grad, added = layer.pulled_back(x, grad)
+            log_det = log_det + added
+        return PulledBack(x, grad, log_det)
 
     def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
         """Differences of latent gradients as differences in the unconstrained space."""
