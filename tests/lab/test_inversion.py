@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vhmc.lab.bench.measure import TimedTarget
 from vhmc.lab.bench.structured import inversion
 from vhmc.lab.data.dataset import find_folder
 
@@ -44,3 +45,10 @@ def test_the_reference_says_how_good_it_is():
     table = json.loads(path.read_text())
     assert table["r_hat"] < 1.01 and table["ess_bulk"] > 1000
     assert "benchmarks/poisson_reference.py" in table["made_by"]
+
+
+def test_a_timed_target_has_the_outputs_of_its_target():
+    target = inversion.target()
+    timed = TimedTarget(target)
+    assert timed.observable is target.observable
+    assert np.isfinite(timed.evaluate(np.zeros((1, 64))).outputs).all()

@@ -9,7 +9,7 @@ from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
 from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
-from vhmc.sampler.assessment import assess
+from vhmc.sampler.assessment import LAST, assess
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
 from vhmc.sampler.check import check, choose
@@ -27,6 +27,7 @@ from vhmc.sampler.training import repair, train
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
+from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
@@ -139,6 +140,10 @@ class Run:
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
             transport = TransportMap((layer,))
+            if self._target.observable is not None:
+                most = evaluator.left - plan.check - plan.correction
+                most -= LAST * plan.chains
+                transport = warm_up_skewed(rng, evaluator, layer, most, chains)
             missing = num_missing(self._structure, evaluator.log)
             if 0 < missing <= allowance * 2 // 3:
                 # Along the right graph from the start: a wrong map may lose the mass.
@@ -162,6 +167,9 @@ class Run:
     def _start_training(self, transport: TransportMap, modes: Modes) -> None:
         size = self._settings.num_features
         size = default_num_features(self._target.dim) if size is None else size
+        if transport.is_skewed:
+            # Where such a map is needed, a network has more holes than it mends.
+            size = 0
         self._clock.lap("search")
         self._modes = modes
         trainer = Trainer(

@@ -36,7 +36,9 @@ def train(
 ) -> None:
     """Rounds until the surrogate predicts what it has not seen, or the budget ends."""
     trainer = rounds.trainer
-    reserve = plan.check + plan.correction + _repairs(plan)
+    reserve = plan.check + plan.correction
+    if not trainer.surrogate.transport.is_skewed:
+        reserve += _repairs(plan)
     begun = len(rounds.reports)
     total = begun + max(0, evaluator.left - reserve) // plan.chains
     while evaluator.left - reserve >= plan.chains:

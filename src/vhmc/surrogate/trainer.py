@@ -123,6 +123,11 @@ class Trainer:
         """Whether the transport map needs no residual."""
         return self.surrogate.residual.is_zero and self._error <= self._sufficient
 
+    @property
+    def score_error(self) -> float:
+        """Mean squared score error by dimension at points held out of the last fit."""
+        return self._error
+
     def use_graph(self, graph: Graph | None) -> None:
         """Fit maps along this graph from now on."""
         self._graph = graph
@@ -152,6 +157,9 @@ class Trainer:
         only noise to be fitted.
         """
         transport = self.surrogate.transport
+        if transport.is_skewed:
+            # The chains' few states say less than the draws it was fitted to.
+            return self._fit(log, transport, redraw=True)
         x, grad = transport.pull_back(thetas, grads)
         if not (len(x) and np.mean((grad - x) ** 2) <= self._enough):
             is_curved = self._has_residual and not self._residual_fit.needs_affine

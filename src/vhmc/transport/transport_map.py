@@ -7,6 +7,7 @@ import numpy as np
 
 from vhmc._types import Shared
 from vhmc.transport.layer import AbstractLayer, PulledBack
+from vhmc.transport.skewed import Skewed
 
 
 class TransportMap(eqx.Module):
@@ -70,6 +71,11 @@ class TransportMap(eqx.Module):
     def then(self, layer: AbstractLayer) -> "TransportMap":
         """The map with one layer more on the latent side."""
         return TransportMap((*self.layers[:-1], *self.layers[-1].then(layer)))
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether the map has a layer of skewed marginals."""
+        return any(isinstance(layer, Skewed) for layer in self.layers)
 
     @property
     def hubs(self) -> list[int]:

@@ -27,7 +27,7 @@ class TimedTarget(Target):
         super().__init__(target.parameters)
         self._counter = target._counter
         self.target, self.route, self.price = target, target.route, target.price
-        self.is_serial = target.is_serial
+        self.is_serial, self.observable = target.is_serial, target.observable
         self.seconds = 0.0
 
     def fingerprint(self) -> str:
