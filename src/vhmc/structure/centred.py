@@ -15,19 +15,16 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters import partial_eval
 from scipy.sparse.csgraph import connected_components
 
 from vhmc._types import Potential, Vector
-from vhmc.structure.program.control import num_operations
 from vhmc.structure.program.flattened import flattened
-from vhmc.structure.program.interpreter import OPAQUE, Interpreter
+from vhmc.structure.program.interpreter import Interpreter
+from vhmc.structure.program.parts import part_of, quantities, reached, with_input
 from vhmc.structure.program.values import Value
 
 LEAST_SIZE, MAX_SIZE = 4, 200
 """Entries of a quantity: a matrix of that size is inverted at every point."""
-MAX_OPERATIONS = 20_000
-"""Of the part of the program that computes the quantity."""
 MAX_TRIALS = 24
 """Quantities that are looked at, at most: the first that the program computes."""
 LINKED = 2.0
@@ -37,7 +34,6 @@ SPARSER = 0.6
 NUM_PROBES = 3
 """Points at which a quantity is computed to see how it depends on the parameters."""
 TOLERANCE = 1e-9
-COPIES = "broadcast_in_dim convert_element_type copy reshape squeeze transpose".split()
 MAX_CONDITION = 1e8
 
 
@@ -80,14 +76,14 @@ def centred(
         return None
     kind = jax.ShapeDtypeStruct((len(start),), float)
     program = flattened(jax.make_jaxpr(energy)(kind))
-    reached = _reached(program, len(start))
+    depends = reached(program, len(start), LEAST_SIZE, MAX_SIZE)
     found: dict[bytes, Centred] = {}
-    for places, var in _candidates(program, blocks, graph, reached)[:MAX_TRIALS]:
+    for places, var in _candidates(program, blocks, graph, depends)[:MAX_TRIALS]:
         part = _part(program, var)
         inverse = None if part is None else _inverse_pattern(part, start, places)
         if part is None or inverse is None:
             continue
-        given = reached[var].reshape(-1, len(start)).copy()
+        given = depends[var].reshape(-1, len(start)).copy()
         given[:, places] = False
         # Multiples of a quantity, say, depend on the parameters as it does itself.
         key = b"".join(array.tobytes() for array in (places, inverse, given))
@@ -112,52 +108,31 @@ def _candidates(
     program: ClosedJaxpr,
     blocks: Sequence[np.ndarray],
     graph: sp.csr_matrix,
-    reached: Mapping[Any, np.ndarray],
+    reached_by: Mapping[Any, np.ndarray],
 ) -> list[tuple[np.ndarray, Any]]:
     """Parameters and quantities of their number that depend on them all."""
     groups = [*((block,) for block in blocks), *combinations(blocks, 2)]
     joined = [np.sort(np.concatenate(group)) for group in groups]
     joined = [places for places in joined if _is_linked(graph, places)]
     found = []
-    for equation in program.jaxpr.eqns:
-        # The same numbers in other places are nothing new; a stack of scalars is.
-        if equation.primitive.name in COPIES:
+    for var in quantities(program):
+        if var not in reached_by:
             continue
-        for var in equation.outvars:
-            aval: Any = var.aval
-            if np.dtype(aval.dtype).kind != "f" or var not in reached:
-                continue
-            depends: np.ndarray = np.any(
-                reached[var].reshape(-1, graph.shape[0]), axis=0
-            )
-            found += [
-                (places, var)
-                for places in joined
-                if aval.size == len(places) and depends[places].all()
-            ]
+        depends: np.ndarray = np.any(reached_by[var].reshape(-1, graph.shape[0]), axis=0)
+        found += [
+            (places, var)
+            for places in joined
+            if var.aval.size == len(places) and depends[places].all()
+        ]
     return found
 
 
-def _reached(program: ClosedJaxpr, dim: int) -> dict[Any, np.ndarray]:
-    """Which parameters each entry of a quantity depends on; of small ones only."""
-    interpreter = Interpreter(dim)
-    values = interpreter.values(program, [Value(interpreter.sets.singletons())])
-    return {
-        var: interpreter.sets.members(value.sets)
-        for var, value in values.items()
-        if LEAST_SIZE <= value.sets.size <= MAX_SIZE and not value.is_constant
-    }
-
-
 def _part(program: ClosedJaxpr, var: Any) -> Callable[[Vector], Vector] | None:
-    """The part of a program that computes a quantity; None if it is not a small one."""
-    jaxpr = program.jaxpr.replace(outvars=[var])
-    used, _ = partial_eval.dce_jaxpr(jaxpr, [True], instantiate=True)
-    names = [equation.primitive.name for equation in used.eqns]
-    is_opaque = any(name == "while" or name.startswith(OPAQUE) for name in names)
-    if is_opaque or num_operations(used) > MAX_OPERATIONS:
+    """A function that computes a quantity; None if that is not a small one."""
+    part = part_of(program, var)
+    if part is None:
         return None
-    function = jaxpr_as_fun(ClosedJaxpr(used, program.consts))
+    function = jaxpr_as_fun(part)
     return lambda theta: function(theta)[0].ravel()
 
 
@@ -202,7 +177,7 @@ def _graph(
     interpreter = Interpreter(dim + size)
     symbols = interpreter.sets.singletons()
     inputs = [Value(symbols[:dim]), Value(symbols[dim:].reshape(var.aval.shape))]
-    interpreter.run(_with_input(program, var), inputs)
+    interpreter.run(with_input(program, var), inputs)
     links = interpreter.sets.graph().astype(int)
     # What each symbol stands for: the replaced ones for a row of the inverse.
     stands = np.eye(dim + size, dim, dtype=bool)
@@ -215,20 +190,3 @@ def _graph(
     graph = sp.csr_matrix((rows.T @ links @ rows) > 0)
     graph.sort_indices()
     return graph
-
-
-def _with_input(program: ClosedJaxpr, var: Any) -> ClosedJaxpr:
-    """The program that is given a quantity and does not compute it."""
-    jaxpr = program.jaxpr
-    unused = type(var)(var.aval)
-    equations = [
-        equation.replace(
-            outvars=[unused if out is var else out for out in equation.outvars]
-        )
-        for equation in jaxpr.eqns
-    ]
-    longer = jaxpr.replace(invars=[*jaxpr.invars, var], eqns=equations, debug_info=None)
-    used, _ = partial_eval.dce_jaxpr(
-        longer, [True] * len(longer.outvars), instantiate=True
-    )
-    return ClosedJaxpr(used, program.consts)

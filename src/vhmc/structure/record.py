@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from vhmc.structure.centred import Centred
+from vhmc.structure.predictor import Predictor
 
 Source = Literal["traced program", "gradients", "given", "assumed", "none"]
 
@@ -32,6 +33,8 @@ class Structure:
         "assumed" if it could not be read, whether or not all pairs count as linked.
     hubs: parameters on which the others are conditioned, chosen by a fit or the user.
     centred: the form of the model whose graph it is, if not that which was written.
+    predictor: the quantity through which most parameters meet the data, if there is one
+        and the graph is nearly full.
     """
 
     labels: tuple[str, ...]
@@ -39,6 +42,7 @@ class Structure:
     source: Source = "none"
     hubs: tuple[int, ...] = ()
     centred: Centred | None = None
+    predictor: Predictor | None = None
 
     @property
     def dim(self) -> int:
