@@ -123,6 +123,8 @@ class Structure:
             outcome = f"given {'it' if is_one else 'these'}, {outcome}"
         sentence = "; ".join([*names, outcome])
         origin = f"{_ORIGIN[self.source]}{self._form()}"
+        if self.predictor is not None:
+            sentence += ", which a linear predictor separates from the data"
         return f"{share} ({origin}). {_upper(sentence)}."
 
     def __str__(self) -> str:

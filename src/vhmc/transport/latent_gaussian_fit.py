@@ -29,7 +29,7 @@ REWEIGHTINGS = 4
 MAX_TERMS = 4
 WORTHWHILE = 0.7
 """A further function must leave less than this of the held-out error."""
-GOOD = 1e-3
+GOOD = 0.01
 """Squared error by dimension at which no further function is tried."""
 FLOOR = 1e-6
 """Least precision of the rest, over that of its spread."""
