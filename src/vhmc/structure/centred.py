@@ -18,9 +18,9 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from scipy.sparse.csgraph import connected_components
 
 from vhmc._types import Potential, Vector
-from vhmc.structure.program.flattened import flattened
+from vhmc.structure.program.flattened import flattened, with_input
 from vhmc.structure.program.interpreter import Interpreter
-from vhmc.structure.program.parts import part_of, quantities, reached, with_input
+from vhmc.structure.program.parts import part_of, quantities, reached
 from vhmc.structure.program.values import Value
 
 LEAST_SIZE, MAX_SIZE = 4, 200
@@ -118,7 +118,9 @@ def _candidates(
     for var in quantities(program):
         if var not in reached_by:
             continue
-        depends: np.ndarray = np.any(reached_by[var].reshape(-1, graph.shape[0]), axis=0)
+        depends: np.ndarray = np.any(
+            reached_by[var].reshape(-1, graph.shape[0]), axis=0
+        )
         found += [
             (places, var)
             for places in joined

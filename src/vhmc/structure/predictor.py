@@ -14,9 +14,9 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from vhmc._types import Potential, Vector
-from vhmc.structure.program.flattened import flattened
+from vhmc.structure.program.flattened import flattened, with_input
 from vhmc.structure.program.interpreter import MAX_WORK, Interpreter
-from vhmc.structure.program.parts import part_of, quantities, reached, with_input
+from vhmc.structure.program.parts import part_of, quantities, reached
 from vhmc.structure.program.values import Value
 
 LEAST_SIZE, MAX_SIZE = 6, 200
@@ -110,11 +110,10 @@ def _cut(program: ClosedJaxpr, var: Any, dim: int) -> tuple[Predictor | None, in
     if len(own) + len(between) > MAX_UNKNOWNS:
         return None, work
     function = jaxpr_as_fun(part)
-
-    def quantity(theta: Vector) -> Vector:
-        return function(theta)[0].ravel()
-
-    return Predictor(tuple(sorted(hubs)), quantity, between, own), work
+    found = Predictor(
+        tuple(sorted(hubs)), lambda theta: function(theta)[0].ravel(), between, own
+    )
+    return found, work
 
 
 def _cover(links: np.ndarray) -> set[int]:

@@ -6,8 +6,9 @@ program computes, the rest has the energy
 $$\tfrac12 r^\top Q(c) r - q(c)^\top r
   + \tfrac12 \eta^\top D(c) \eta - b(c)^\top \eta.$$
 
-So its precision is $P(c) = Q + A^\top D A$ and its mean $P^{-1} (q + A^\top (b - D m))$:
-how they depend on the hubs is known but for $Q, q, D, b$, which hardly do.
+So its precision is $P(c) = Q + A^\top D A$ and its mean
+$P^{-1} (q + A^\top (b - D m))$: how they depend on the hubs is known but for
+$Q, q, D, b$, which hardly do.
 """
 
 from collections.abc import Callable
@@ -111,7 +112,7 @@ class LatentGaussian(AbstractLayer):
         """Log determinant at one point, for JAX."""
         return -jnp.sum(jnp.log(jnp.diagonal(self._conditional(x[self.hubs])[0])))
 
-    def _conditional(self, c: Vector) -> tuple[Vector, Vector]:
+    def _conditional(self, c: Shared) -> tuple[Shared, Shared]:
         """Cholesky factor of the precision, and the mean, given the hubs."""
         offset, slopes = affine_parts(self.quantity, self.hubs, self.rest, c)
         phi = evaluate(self.terms, c[None])[:, 0]
@@ -125,12 +126,12 @@ class LatentGaussian(AbstractLayer):
 
 
 def affine_parts(
-    quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Vector
-) -> tuple[Vector, Vector]:
+    quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Shared
+) -> tuple[Shared, Shared]:
     """Values at a rest of zero, and slopes along it, of an affine quantity."""
     base = jnp.zeros(len(hubs) + len(rest)).at[hubs].set(c)
 
-    def given(r: Vector) -> Vector:
+    def given(r: Shared) -> Shared:
         return quantity(base.at[rest].set(r))
 
     zero = jnp.zeros(len(rest))

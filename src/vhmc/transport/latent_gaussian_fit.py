@@ -105,7 +105,9 @@ class LatentGaussianFit:
 
     def _error(self, choice: Choice) -> float:
         """Mean squared error at the points held out, in units of widths."""
-        kept, out = (self._scores.weight * part for part in (~self._is_out, self._is_out))
+        kept, out = (
+            self._scores.weight * part for part in (~self._is_out, self._is_out)
+        )
         try:
             errors = self._fitted(choice, kept)[1]
         except np.linalg.LinAlgError:
@@ -113,9 +115,7 @@ class LatentGaussianFit:
         # Points far out, where no choice does well, must not decide.
         return float(np.minimum(errors, 1.0) @ out / max(out.sum(), 1e-300))
 
-    def _fitted(
-        self, choice: Choice, weight: np.ndarray
-    ) -> tuple[Factors, np.ndarray]:
+    def _fitted(self, choice: Choice, weight: np.ndarray) -> tuple[Factors, np.ndarray]:
         """Factors for weighted points, and squared errors by dimension at all."""
         phi = choice.values(self._scores.theta)[0]
         right = self._scores.grad[:, self._rest]
@@ -128,7 +128,9 @@ class LatentGaussianFit:
         errors = np.sum(target**2, axis=1) / size
         trust = weight / (np.median(errors[weight > 0]) + errors)
         for _ in range(REWEIGHTINGS):
-            weights = _solved(white, target, trust, choice.ridge, self._is_positive(phi))
+            weights = _solved(
+                white, target, trust, choice.ridge, self._is_positive(phi)
+            )
             factors = self._factors(weights.reshape(len(phi), -1))
             precision = self._precision(factors, phi)
             both = np.concatenate([design, right[:, :, None]], axis=2)

@@ -1,9 +1,11 @@
 """A traced program with the programs inside of it written out."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Literal
+from jax.interpreters import partial_eval
 
 from vhmc.structure.program.control import CALLS, PROGRAMS
 
@@ -18,7 +20,26 @@ def flattened(program: ClosedJaxpr) -> ClosedJaxpr:
     return jax.make_jaxpr(lambda *inputs: _run(program, inputs))(*shapes)
 
 
-def _run(program: ClosedJaxpr, inputs: Any) -> list[Any]:
+def with_input(program: ClosedJaxpr, var: Any) -> ClosedJaxpr:
+    """The program that is given one of its quantities and does not compute it."""
+    kinds = [one.aval for one in (*program.jaxpr.invars, var)]
+    shapes = [jax.ShapeDtypeStruct(kind.shape, kind.dtype) for kind in kinds]
+
+    def run(*inputs: Any) -> list[Any]:
+        return _run(program, inputs[:-1], {var: inputs[-1]})
+
+    longer = jax.make_jaxpr(run)(*shapes)
+    used, _ = partial_eval.dce_jaxpr(
+        longer.jaxpr, [True] * len(longer.jaxpr.outvars), instantiate=True
+    )
+    return ClosedJaxpr(used, longer.consts)
+
+
+def _run(program: ClosedJaxpr, inputs: Any, given: Mapping[Any, Any] = {}) -> list[Any]:
+    """Outputs of a program.
+
+    given: values of variables that take the place of those computed.
+    """
     jaxpr = program.jaxpr
     found = dict(zip(jaxpr.constvars, program.consts, strict=True))
     found.update(zip(jaxpr.invars, inputs, strict=True))
@@ -39,4 +60,5 @@ def _run(program: ClosedJaxpr, inputs: Any) -> list[Any]:
             if not primitive.multiple_results:
                 outputs = [outputs]
         found.update(zip(equation.outvars, outputs, strict=True))
+        found.update((var, given[var]) for var in equation.outvars if var in given)
     return [read(atom) for atom in jaxpr.outvars]

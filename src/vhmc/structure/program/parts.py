@@ -1,4 +1,4 @@
-"""Quantities that a traced program computes: what they depend on, and their programs."""
+"""Quantities that a traced program computes, and the parts that compute them."""
 
 from typing import Any
 
@@ -52,21 +52,4 @@ def part_of(program: ClosedJaxpr, var: Any) -> ClosedJaxpr | None:
     is_opaque = any(name == "while" or name.startswith(OPAQUE) for name in names)
     if is_opaque or num_operations(used) > MAX_OPERATIONS:
         return None
-    return ClosedJaxpr(used, program.consts)
-
-
-def with_input(program: ClosedJaxpr, var: Any) -> ClosedJaxpr:
-    """The program that is given a quantity and does not compute it."""
-    jaxpr = program.jaxpr
-    unused = type(var)(var.aval)
-    equations = [
-        equation.replace(
-            outvars=[unused if out is var else out for out in equation.outvars]
-        )
-        for equation in jaxpr.eqns
-    ]
-    longer = jaxpr.replace(invars=[*jaxpr.invars, var], eqns=equations, debug_info=None)
-    used, _ = partial_eval.dce_jaxpr(
-        longer, [True] * len(longer.outvars), instantiate=True
-    )
     return ClosedJaxpr(used, program.consts)
