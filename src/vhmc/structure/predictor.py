@@ -17,6 +17,7 @@ from vhmc._types import Potential, Vector
 from vhmc.structure.program.flattened import flattened, with_input
 from vhmc.structure.program.interpreter import MAX_WORK, Interpreter
 from vhmc.structure.program.parts import part_of, quantities, reached
+from vhmc.structure.program.sets import TooLargeError
 from vhmc.structure.program.values import Value
 
 LEAST_SIZE, MAX_SIZE = 6, 200
@@ -70,7 +71,10 @@ def predictor(energy: Potential, start: np.ndarray) -> Predictor | None:
     ]
     found, work = [], 0
     for var in reversed(candidates[-MAX_TRIALS:]):
-        trial, spent = _cut(program, var, dim)
+        try:
+            trial, spent = _cut(program, var, dim)
+        except TooLargeError:
+            break
         work += spent
         if trial is not None:
             found.append(trial)

@@ -138,6 +138,30 @@ def affine_parts(
     return given(zero), jax.jacfwd(given)(zero)
 
 
+def affine_at(
+    quantity: Callable[[Vector], Vector],
+    hubs: np.ndarray,
+    rest: np.ndarray,
+    c: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and slopes of the predictor at hubs, one point a row."""
+    offsets, slopes = [], []
+    for begin in range(0, len(c), CHUNK):
+        some = c[begin : begin + CHUNK]
+        padded = np.resize(some, (CHUNK, c.shape[1]))
+        found = _affine_compiled(quantity, hubs, rest, padded)
+        offsets.append(np.array(found[0])[: len(some)])
+        slopes.append(np.array(found[1])[: len(some)])
+    return np.concatenate(offsets), np.concatenate(slopes)
+
+
+@eqx.filter_jit
+def _affine_compiled(
+    quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Shared
+) -> tuple[Shared, Shared]:
+    return jax.vmap(lambda one: affine_parts(quantity, hubs, rest, one))(c)
+
+
 def _outward(layer: LatentGaussian, x: Vector) -> Vector:
     return layer.outward(x)
 

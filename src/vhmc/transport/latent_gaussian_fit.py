@@ -4,24 +4,16 @@ Gradients along the rest are linear in the entries of the four factors. Errors c
 units of the conditional widths, which the fit before gives.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import equinox as eqx
-import jax
 import numpy as np
 
-from vhmc._types import Shared, Vector
 from vhmc.structure.predictor import Predictor
 from vhmc.transport.conditional_fit import HELD_OUT, Scores, location
 from vhmc.transport.hub_dictionary import Choice, Dictionary
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.influence import MAX_ERROR
-from vhmc.transport.latent_gaussian import (
-    CHUNK,
-    Factors,
-    LatentGaussian,
-    affine_parts,
-)
+from vhmc.transport.latent_gaussian import Factors, LatentGaussian, affine_at
 
 RIDGES = 1e-10, 1e-7, 1e-4, 1e-2
 """In units of each column's mean square."""
@@ -59,7 +51,7 @@ class LatentGaussianFit:
         self._hubs = np.array(predictor.hubs)
         self._rest = np.setdiff1d(np.arange(dim), self._hubs)
         self._dictionary = Dictionary(self._hubs.tolist(), *location(scores), links)
-        offset, slopes = _affine(
+        offset, slopes = affine_at(
             predictor.quantity, self._hubs, self._rest, scores.theta[:, self._hubs]
         )
         known = np.isfinite(offset.sum(axis=1) + slopes.sum(axis=(1, 2)))
@@ -236,27 +228,3 @@ def _some(rng: np.random.Generator, weight: np.ndarray, most: int) -> np.ndarray
         return usable
     chance = weight[usable] / weight.sum()
     return np.sort(rng.choice(usable, most, replace=False, p=chance))
-
-
-def _affine(
-    quantity: Callable[[Vector], Vector],
-    hubs: np.ndarray,
-    rest: np.ndarray,
-    c: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and slopes of the predictor at hubs, one point a row."""
-    offsets, slopes = [], []
-    for begin in range(0, len(c), CHUNK):
-        some = c[begin : begin + CHUNK]
-        padded = np.resize(some, (CHUNK, c.shape[1]))
-        found = _affine_compiled(quantity, hubs, rest, padded)
-        offsets.append(np.array(found[0])[: len(some)])
-        slopes.append(np.array(found[1])[: len(some)])
-    return np.concatenate(offsets), np.concatenate(slopes)
-
-
-@eqx.filter_jit
-def _affine_compiled(
-    quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Shared
-) -> tuple[Shared, Shared]:
-    return jax.vmap(lambda one: affine_parts(quantity, hubs, rest, one))(c)
