@@ -12,6 +12,7 @@ from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Target
 from vhmc.structure.centred import centred
 from vhmc.structure.given import given
+from vhmc.structure.predictor import predictor
 from vhmc.structure.record import Structure
 from vhmc.structure.traced import traced_graph
 from vhmc.transport.centring import Centring
@@ -77,8 +78,21 @@ def _sparser(structure: Structure, target: Target, energy: Potential) -> Structu
     assert structure.graph is not None
     form = centred(energy, target.start, sizes, structure.graph)
     if form is None or set(form.places) & set(structure.hubs):
-        return structure
+        return _with_predictor(structure, target, energy)
     return replace(structure, graph=form.graph, centred=form)
+
+
+def _with_predictor(
+    structure: Structure, target: Target, energy: Potential
+) -> Structure:
+    """The structure with the linear predictor, where the graph alone says nothing."""
+    graph = fitting_graph(structure, target.parameters)
+    if graph is None or graph.is_sparse:
+        return structure
+    found = predictor(energy, target.start)
+    if found is None or not set(structure.hubs) <= set(found.hubs):
+        return structure
+    return replace(structure, predictor=found)
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:
@@ -91,7 +105,8 @@ def fitting_graph(structure: Structure, space: Space) -> Graph | None:
         for end, shape in zip(ends, space.shapes.values(), strict=True)
         if shape == ()
     )
-    return Graph(structure.graph, links_of(space), structure.hubs or None, scalars)
+    hubs = structure.hubs or None
+    return Graph(structure.graph, links_of(space), hubs, scalars, structure.predictor)
 
 
 def centring(structure: Structure, space: Space) -> Centring | None:

@@ -23,6 +23,8 @@ from vhmc.sampler.check import Check, Values
 from vhmc.surrogate.moves import Pace, walk
 from vhmc.surrogate.trainer import HOLE_DEPTH, Trainer
 from vhmc.surrogate.training_set import AWAY
+from vhmc.transport.latent_gaussian import LatentGaussian
+from vhmc.transport.map_fit import EvaluatedPoints, typicality
 
 TARGET_ACCEPTANCE = 0.85
 """Acceptance on the surrogate that the step size aims at."""
@@ -222,6 +224,12 @@ class Rounds:
         log_weight -= log_weight.max()
         # Flattened: they are to choose reasonable starts, not to make a sample.
         weight = np.exp(np.maximum(log_weight, -50.0) / (1 + log_weight.std()))
+        if isinstance(transport.layers[0], LatentGaussian):
+            # Warm-up goes far out on purpose. A chain that starts where the map is far
+            # too high has a weight that it never gives up. Not so for other maps along
+            # a graph: down a neck that the map has missed a chain is where it should.
+            typical = typicality(transport, EvaluatedPoints(theta, energy, grad))
+            weight = weight * np.maximum(typical, 1e-12)
         chosen = self._rng.choice(len(weight), num_chains, p=weight / weight.sum())
         return States(theta[chosen], energy[chosen], grad[chosen])
 

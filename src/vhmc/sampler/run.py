@@ -150,7 +150,7 @@ class Run:
                 white = rng.standard_normal((missing, self._target.dim))
                 evaluator.evaluate(layer.forward(white), "warm-up")
             self._look_for_graph()
-            if (graph := self._sparse_graph) is not None:
+            if (graph := self._structured_graph) is not None:
                 most = (evaluator.left - plan.check - plan.correction) // 2
                 allowance = min(allowance * 2 // 3 + plan.training // 3, most)
                 transport = warm_up_along(
@@ -159,10 +159,10 @@ class Run:
         self._start_training(transport, modes)
 
     @property
-    def _sparse_graph(self) -> Graph | None:
+    def _structured_graph(self) -> Graph | None:
         """The graph, if it tells something."""
-        is_sparse = self._graph is not None and self._graph.is_sparse
-        return self._graph if is_sparse else None
+        tells = self._graph is not None and self._graph.is_structured
+        return self._graph if tells else None
 
     def _start_training(self, transport: TransportMap, modes: Modes) -> None:
         size = self._settings.num_features

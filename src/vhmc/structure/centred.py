@@ -15,24 +15,16 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters import partial_eval
 from scipy.sparse.csgraph import connected_components
 
 from vhmc._types import Potential, Vector
-from vhmc.structure.program.control import num_operations
-from vhmc.structure.program.flattened import (
-    computed,
-    flattened,
-    outputs,
-    shape_of,
-)
-from vhmc.structure.program.interpreter import OPAQUE, Interpreter
+from vhmc.structure.program.flattened import flattened, with_input
+from vhmc.structure.program.interpreter import Interpreter
+from vhmc.structure.program.parts import part_of, quantities, reached
 from vhmc.structure.program.values import Value
 
 LEAST_SIZE, MAX_SIZE = 4, 200
 """Entries of a quantity: a matrix of that size is inverted at every point."""
-MAX_OPERATIONS = 20_000
-"""Of the part of the program that computes the quantity."""
 MAX_TRIALS = 24
 """Quantities that are looked at, at most: the first that the program computes."""
 LINKED = 2.0
@@ -42,7 +34,6 @@ SPARSER = 0.6
 NUM_PROBES = 3
 """Points at which a quantity is computed to see how it depends on the parameters."""
 TOLERANCE = 1e-9
-COPIES = "broadcast_in_dim convert_element_type copy reshape squeeze transpose".split()
 MAX_CONDITION = 1e8
 
 
@@ -98,9 +89,9 @@ def centred(
         return None
     kind = jax.ShapeDtypeStruct((len(start),), float)
     program = flattened(jax.make_jaxpr(energy)(kind))
-    reached = _reached(program, len(start))
+    depends = reached(program, len(start), LEAST_SIZE, MAX_SIZE)
     trials = []
-    for places, var in _candidates(program, blocks, graph, reached)[:MAX_TRIALS]:
+    for places, var in _candidates(program, blocks, graph, depends)[:MAX_TRIALS]:
         part = _part(program, var)
         if part is not None:
             trials.append(Trial(places, var, part))
@@ -109,7 +100,7 @@ def centred(
         inverse = _inverse_pattern(slopes[:, :, places])
         if inverse is None:
             continue
-        given = reached[var].reshape(-1, len(start)).copy()
+        given = depends[var].reshape(-1, len(start)).copy()
         given[:, places] = False
         # Multiples of a quantity, say, depend on the parameters as it does itself.
         key = b"".join(array.tobytes() for array in (places, inverse, given))
@@ -134,60 +125,34 @@ def _candidates(
     program: ClosedJaxpr,
     blocks: Sequence[np.ndarray],
     graph: sp.csr_matrix,
-    reached: Mapping[Any, np.ndarray],
+    reached_by: Mapping[Any, np.ndarray],
 ) -> list[tuple[np.ndarray, Any]]:
     """Parameters and quantities of their number that depend on them all."""
     groups = [*((block,) for block in blocks), *combinations(blocks, 2)]
     joined = [np.sort(np.concatenate(group)) for group in groups]
     joined = [places for places in joined if _is_linked(graph, places)]
     found = []
-    for equation in program.jaxpr.eqns:
-        # The same numbers in other places are nothing new; a stack of scalars is.
-        if equation.primitive.name in COPIES:
+    for var in quantities(program):
+        if var not in reached_by:
             continue
-        for var in equation.outvars:
-            aval: Any = var.aval
-            if np.dtype(aval.dtype).kind != "f" or var not in reached:
-                continue
-            depends: np.ndarray = np.any(
-                reached[var].reshape(-1, graph.shape[0]), axis=0
-            )
-            found += [
-                (places, var)
-                for places in joined
-                if aval.size == len(places) and depends[places].all()
-            ]
+        depends: np.ndarray = np.any(
+            reached_by[var].reshape(-1, graph.shape[0]), axis=0
+        )
+        found += [
+            (places, var)
+            for places in joined
+            if var.aval.size == len(places) and depends[places].all()
+        ]
     return found
 
 
-def _reached(program: ClosedJaxpr, dim: int) -> dict[Any, np.ndarray]:
-    """Which parameters each entry of a quantity depends on; of small ones only."""
-    interpreter = Interpreter(dim)
-    values = interpreter.values(program, [Value(interpreter.sets.singletons())])
-    return {
-        var: interpreter.sets.members(value.sets)
-        for var, value in values.items()
-        if LEAST_SIZE <= value.sets.size <= MAX_SIZE and not value.is_constant
-    }
-
-
 def _part(program: ClosedJaxpr, var: Any) -> Callable[[Vector], Vector] | None:
-    """The part of a program that computes a quantity; None if it is not a small one."""
-    traced = jax.make_jaxpr(lambda theta: computed(program, [theta], {})[var].ravel())
-    used = _used(traced(*map(shape_of, program.jaxpr.invars)))
-    names = [equation.primitive.name for equation in used.jaxpr.eqns]
-    is_opaque = any(name == "while" or name.startswith(OPAQUE) for name in names)
-    if is_opaque or num_operations(used.jaxpr) > MAX_OPERATIONS:
+    """A function that computes a quantity; None if that is not a small one."""
+    part = part_of(program, var)
+    if part is None:
         return None
-    function = jaxpr_as_fun(used)
-    return lambda theta: function(theta)[0]
-
-
-def _used(program: ClosedJaxpr) -> ClosedJaxpr:
-    """A program less what its outputs do not need."""
-    wanted = [True] * len(program.jaxpr.outvars)
-    used, _ = partial_eval.dce_jaxpr(program.jaxpr, wanted, instantiate=True)
-    return ClosedJaxpr(used, program.consts)
+    function = jaxpr_as_fun(part)
+    return lambda theta: function(theta)[0].ravel()
 
 
 def _probed(trials: Sequence[Trial], start: np.ndarray) -> list[np.ndarray]:
@@ -245,7 +210,7 @@ def _graph(
     interpreter = Interpreter(dim + size)
     symbols = interpreter.sets.singletons()
     inputs = [Value(symbols[:dim]), Value(symbols[dim:].reshape(var.aval.shape))]
-    interpreter.run(_with_input(program, var), inputs)
+    interpreter.run(with_input(program, var), inputs)
     links = interpreter.sets.graph().astype(int)
     # What each symbol stands for: the replaced ones for a row of the inverse.
     stands = np.eye(dim + size, dim, dtype=bool)
@@ -258,11 +223,3 @@ def _graph(
     graph = sp.csr_matrix((rows.T @ links @ rows) > 0)
     graph.sort_indices()
     return graph
-
-
-def _with_input(program: ClosedJaxpr, var: Any) -> ClosedJaxpr:
-    """The program that is given a quantity and does not compute it."""
-    traced = jax.make_jaxpr(
-        lambda theta, quantity: outputs(program, [theta], {var: quantity})
-    )
-    return _used(traced(*map(shape_of, (*program.jaxpr.invars, var))))

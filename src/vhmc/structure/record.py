@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from vhmc.structure.centred import Centred
+from vhmc.structure.predictor import Predictor
 
 Source = Literal["traced program", "gradients", "given", "assumed", "none"]
 
@@ -32,6 +33,8 @@ class Structure:
         "assumed" if it could not be read, whether or not all pairs count as linked.
     hubs: parameters on which the others are conditioned, chosen by a fit or the user.
     centred: the form of the model whose graph it is, if not that which was written.
+    predictor: the quantity through which most parameters meet the data, if there is one
+        and the graph is nearly full.
     """
 
     labels: tuple[str, ...]
@@ -39,6 +42,7 @@ class Structure:
     source: Source = "none"
     hubs: tuple[int, ...] = ()
     centred: Centred | None = None
+    predictor: Predictor | None = None
 
     @property
     def dim(self) -> int:
@@ -119,6 +123,8 @@ class Structure:
             outcome = f"given {'it' if is_one else 'these'}, {outcome}"
         sentence = "; ".join([*names, outcome])
         origin = f"{_ORIGIN[self.source]}{self._form()}"
+        if self.predictor is not None:
+            sentence += ", which a linear predictor separates from the data"
         return f"{share} ({origin}). {_upper(sentence)}."
 
     def __str__(self) -> str:

@@ -167,7 +167,7 @@ class Trainer:
                 transport = transport.then(fit_affine(x, grad, influence(x, grad)))
                 if is_curved and 1 < transport.dim <= MAX_DENSE:
                     transport = self._better_map(log, transport)
-            if is_curved and self._graph is not None and self._graph.is_sparse:
+            if is_curved and self._graph is not None and self._graph.is_structured:
                 transport = self._along_graph(log, transport)
             if self._has_residual and transport.cliques is None:
                 # Only a residual can take back what a wider Gaussian has too much.

@@ -11,6 +11,7 @@ from scipy.special import expit
 from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import Scores, location
 from vhmc.transport.influence import MAX_ERROR
+from vhmc.transport.latent_gaussian import LatentGaussian
 from vhmc.transport.marginal import AbstractMarginal
 
 WIDER = 1.5
@@ -146,7 +147,7 @@ class HubEnergy(AbstractMarginal):
 
 
 def marginal_data(
-    layer: AbstractConditional, scores: Scores, energy: np.ndarray
+    layer: AbstractConditional | LatentGaussian, scores: Scores, energy: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Energies and gradients along the hubs, with the rest standardised."""
     x, grad, log_det = layer.pulled_back(scores.theta, scores.grad)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from vhmc.structure.predictor import Predictor
 from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
@@ -17,6 +18,8 @@ from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Link
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
+from vhmc.transport.latent_gaussian import LatentGaussian
+from vhmc.transport.latent_gaussian_fit import LatentGaussianFit
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
 from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
@@ -53,12 +56,15 @@ class Graph(NamedTuple):
     links: of parameters that are not real numbers, by index.
     hubs: the only parameters that may be hubs; any of high degree if none are given.
     scalars: parameters that are no entry of an array: hubs are mostly among them.
+    predictor: a quantity that stands between most parameters and the data, given which
+        few of them interact; None if there is none.
     """
 
     edges: scipy.sparse.csr_matrix
     links: Mapping[int, Link] = {}
     hubs: tuple[int, ...] | None = None
     scalars: tuple[int, ...] = ()
+    predictor: Predictor | None = None
 
     def simpler(self) -> "list[Graph]":
         """The same, then with scales as the only hubs, then without any.
@@ -81,6 +87,11 @@ class Graph(NamedTuple):
             if degree[i] >= least and i in self.links and self.links[i].is_scale
         ]
         return tuple(sorted(found, key=lambda i: -degree[i]))
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether maps are fitted along it: it is sparse, or a quantity makes it so."""
+        return self.predictor is not None or self.is_sparse
 
     @property
     def is_sparse(self) -> bool:
@@ -151,20 +162,31 @@ def fit_structured(
     """
     for _ in range(NUM_PASSES if choice is None else 1):
         scores = Scores(points.theta, points.grad, weights)
-        fit = ConditionalFit(
-            rng, scores, graph.edges, graph.links, graph.candidates, graph.scales
-        )
-        # One matrix for all is exact or, with its small differences of large numbers,
-        # worse than fits by level.
-        exact = fit.exact() if choice is None else None
-        found = exact or choice or fit.choose()
-        layer = fit.joint(found) if exact else fit.by_level(found)
+        layer, found = _conditional(rng, scores, graph, choice)
         transport = with_hub_map(rng, layer, scores, points.energy)
         # A bad map finds few points typical, and one fitted to these would be worse.
         new = typicality(transport, points)
         if _effective_size(new) > LEAST_KEPT * _effective_size(weights):
             weights = new
     return Structured(transport, found)
+
+
+def _conditional(
+    rng: np.random.Generator, scores: Scores, graph: Graph, choice: Choice | None
+) -> tuple[AbstractConditional | LatentGaussian, Choice]:
+    """The layer of all parameters but the hubs, with hubs and functions of them."""
+    if graph.predictor is not None:
+        latent = LatentGaussianFit(rng, scores, graph.predictor, graph.links)
+        found = choice or latent.choose()
+        return latent.layer(found), found
+    fit = ConditionalFit(
+        rng, scores, graph.edges, graph.links, graph.candidates, graph.scales
+    )
+    # One matrix for all is exact or, with its small differences of large numbers,
+    # worse than fits by level.
+    exact = fit.exact() if choice is None else None
+    found = exact or choice or fit.choose()
+    return fit.joint(found) if exact else fit.by_level(found), found
 
 
 def _effective_size(weights: np.ndarray) -> float:
@@ -198,7 +220,7 @@ def best_structured(
 
 def with_hub_map(
     rng: np.random.Generator,
-    conditional: AbstractConditional,
+    conditional: AbstractConditional | LatentGaussian,
     scores: Scores,
     energy: np.ndarray,
 ) -> TransportMap:
