@@ -23,8 +23,6 @@ from vhmc.sampler.check import Check, Values
 from vhmc.surrogate.moves import Pace, walk
 from vhmc.surrogate.trainer import HOLE_DEPTH, Trainer
 from vhmc.surrogate.training_set import AWAY
-from vhmc.transport.latent_gaussian import LatentGaussian
-from vhmc.transport.map_fit import EvaluatedPoints, typicality
 
 TARGET_ACCEPTANCE = 0.85
 """Acceptance on the surrogate that the step size aims at."""
@@ -33,6 +31,8 @@ TARGET_TRUE_ACCEPTANCE = 0.65
 TRAJECTORY = 2.0
 """Length of a trajectory in latent time."""
 MAX_STEPS = 64
+TYPICAL = 6.0
+"""Standard deviations of the energy above its median at which a chain may start."""
 
 
 class RoundReport(NamedTuple):
@@ -224,12 +224,12 @@ class Rounds:
         log_weight -= log_weight.max()
         # Flattened: they are to choose reasonable starts, not to make a sample.
         weight = np.exp(np.maximum(log_weight, -50.0) / (1 + log_weight.std()))
-        if isinstance(transport.layers[0], LatentGaussian):
-            # Warm-up goes far out on purpose. A chain that starts where the map is far
-            # too high has a weight that it never gives up. Not so for other maps along
-            # a graph: down a neck that the map has missed a chain is where it should.
-            typical = typicality(transport, EvaluatedPoints(theta, energy, grad))
-            weight = weight * np.maximum(typical, 1e-12)
+        # Warm-up goes far out on purpose. A chain that starts where the map is far too
+        # high has a weight that it never gives up, though there is no mass. Down a neck
+        # that the map has missed the energy is low: there a chain is where it should.
+        latent = np.nan_to_num(energy - log_det, nan=np.inf)
+        limit = np.median(latent) + TYPICAL * np.sqrt(transport.dim / 2)
+        weight = np.where(latent <= limit, weight, 0.0)
         chosen = self._rng.choice(len(weight), num_chains, p=weight / weight.sum())
         return States(theta[chosen], energy[chosen], grad[chosen])
 

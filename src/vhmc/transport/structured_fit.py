@@ -71,6 +71,8 @@ class Graph(NamedTuple):
 
         Few points far from the mass may take a choice among many hubs astray.
         """
+        if self.predictor is not None:
+            return [self]
         narrower = [self._replace(hubs=self.scales), self._replace(hubs=())]
         return [self, *(one for one in narrower if one.hubs != self.hubs)]
 
