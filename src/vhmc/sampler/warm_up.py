@@ -82,7 +82,7 @@ def warm_up(
         theta, grad = np.concatenate(thetas[-3:]), np.concatenate(grads[-3:])
         x = layer.inverse(theta)
         grad = layer.pull_back(x, grad)
-        change = _not_narrower(fit_affine(x, grad, influence(x, grad)))
+        change = not_narrower(fit_affine(x, grad, influence(x, grad)))
         layer = layer.compose(change)
         if count >= FEWEST and divergence(change) < CONVERGED * dim:
             break
@@ -255,7 +255,7 @@ def _is_close(x: np.ndarray, energy: np.ndarray) -> bool:
     return bool(high - low < 2 * MAX_SPREAD * np.sqrt(x.shape[1]))
 
 
-def _not_narrower(layer: Affine) -> Affine:
+def not_narrower(layer: Affine) -> Affine:
     """Widths of one at least.
 
     Where the posterior is stiff on one side, gradients at a Gaussian's own draws make

@@ -91,14 +91,22 @@ class Graph(NamedTuple):
         return tuple(sorted(found, key=lambda i: -degree[i]))
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether given the scales many parameters do not interact."""
+        inner = self._inner
+        return bool(0 < inner.nnz < SPARSE * inner.shape[0] ** 2)
+
+    @property
     def is_sparse(self) -> bool:
         """Whether given the scales most parameters interact with few others."""
+        degree = np.diff(self._inner.indptr)
+        return self.has_gaps and bool(np.median(degree) <= MAX_DEGREE)
+
+    @property
+    def _inner(self) -> scipy.sparse.csr_matrix:
+        """The graph of all parameters but the scales."""
         rest = np.setdiff1d(np.arange(self.edges.shape[0]), self.scales)
-        if not len(rest):
-            return False
-        inner = scipy.sparse.csr_matrix(self.edges[rest][:, rest])
-        degree = np.median(np.diff(inner.indptr))
-        return bool(inner.nnz < SPARSE * len(rest) ** 2 and degree <= MAX_DEGREE)
+        return scipy.sparse.csr_matrix(self.edges[rest][:, rest])
 
     @property
     def num_unknowns(self) -> int:
