@@ -11,12 +11,13 @@ from vhmc.structure.fill import fill
 from vhmc.transport.by_level import ByLevel, NaturalParameters, floored
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_functions import Atom, Link, evaluate
 from vhmc.transport.hub_map import REACH, hub_map
 from vhmc.transport.joint import Joint
 from vhmc.transport.map_fit import EvaluatedPoints
-from vhmc.transport.structured_fit import Graph, fit_structured, is_sane, with_hub_map
+from vhmc.transport.structured_fit import fit_structured, is_sane, with_hub_map
 from vhmc.transport.transport_map import TransportMap
 
 DIM, HUBS = 12, np.array([2, 7])

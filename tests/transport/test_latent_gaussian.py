@@ -8,11 +8,12 @@ import pytest
 from tests.structure.test_predictor import SIZE, counts, noisy
 from vhmc.structure.predictor import predictor
 from vhmc.transport.conditional_fit import Scores
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_functions import Atom
 from vhmc.transport.latent_gaussian import Factors, LatentGaussian
 from vhmc.transport.latent_gaussian_fit import LatentGaussianFit
 from vhmc.transport.map_fit import EvaluatedPoints
-from vhmc.transport.structured_fit import Graph, fit_structured
+from vhmc.transport.structured_fit import fit_structured
 
 DIM = SIZE + 3
 HUBS = np.array([0, 1])

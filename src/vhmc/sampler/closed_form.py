@@ -11,9 +11,10 @@ from vhmc.report.watch import LOG
 from vhmc.sampler.locate import HALF_WIDTH
 from vhmc.sampler.warm_up import NARROW, spread_of_log_weights
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.map_fit import EvaluatedPoints
-from vhmc.transport.structured_fit import Graph, with_hub_map
+from vhmc.transport.structured_fit import with_hub_map
 from vhmc.transport.transport_map import TransportMap
 
 NUM_FIRST = 28

@@ -16,8 +16,8 @@ from vhmc.structure.predictor import predictor
 from vhmc.structure.record import Structure
 from vhmc.structure.traced import traced_graph
 from vhmc.transport.centring import Centring
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_functions import Link
-from vhmc.transport.structured_fit import Graph
 
 MAX_DENSE = 40
 """Dimensions up to which a model of unknown graph is taken as fully connected."""

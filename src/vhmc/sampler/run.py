@@ -31,7 +31,7 @@ from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
-from vhmc.transport.structured_fit import Graph
+from vhmc.transport.graph import Graph
 from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8

@@ -6,11 +6,13 @@ from functools import partial
 import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluator
+from vhmc.sampler.effects import find_effects
 from vhmc.sampler.locate import Located, locate
 from vhmc.sampler.locate_given import locate_given
+from vhmc.sampler.locate_pooled import locate_pooled
 from vhmc.sampler.plan import Plan
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import MAX_HUBS
-from vhmc.transport.structured_fit import Graph
 
 
 def search(
@@ -35,6 +37,16 @@ def search(
     given = partial(locate_given, rng, evaluate, origin)
     if scales and graph is not None and graph.is_sparse:
         return given(number, scales, hessian)
+    is_cheap = 2 * len(scales) + 1 <= number // 4
+    if scales and is_cheap and graph is not None and graph.has_gaps:
+        before = evaluator.left
+        groups = find_effects(rng, evaluate, origin, graph)
+        if len(groups) == len(scales):
+            allowance = number + plan.hessian - (before - evaluator.left)
+            pooled = locate_pooled(rng, evaluate, origin, allowance, groups)
+            if pooled is not None:
+                return pooled
+        number = max(number - (before - evaluator.left), 1)
     located = locate(rng, evaluate, origin, number, hessian)
     is_affordable = plan.training > 2 * number
     has_few = 0 < len(scales) <= MAX_HUBS and len(scales) < len(origin) / 2

@@ -7,15 +7,11 @@ from vhmc.sampler.locate import Located
 from vhmc.surrogate.trainer import near_mass
 from vhmc.transport.affine import Affine, divergence, evidence_bound
 from vhmc.transport.affine_fit import fit_affine
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import EvaluatedPoints, typicality
-from vhmc.transport.structured_fit import (
-    Graph,
-    Structured,
-    best_structured,
-    first_weights,
-)
+from vhmc.transport.structured_fit import Structured, best_structured, first_weights
 from vhmc.transport.transport_map import TransportMap
 
 CONVERGED = 0.02
@@ -82,7 +78,7 @@ def warm_up(
         theta, grad = np.concatenate(thetas[-3:]), np.concatenate(grads[-3:])
         x = layer.inverse(theta)
         grad = layer.pull_back(x, grad)
-        change = _not_narrower(fit_affine(x, grad, influence(x, grad)))
+        change = not_narrower(fit_affine(x, grad, influence(x, grad)))
         layer = layer.compose(change)
         if count >= FEWEST and divergence(change) < CONVERGED * dim:
             break
@@ -263,7 +259,7 @@ def _is_close(x: np.ndarray, energy: np.ndarray) -> bool:
     return bool(high - low < 2 * MAX_SPREAD * np.sqrt(x.shape[1]))
 
 
-def _not_narrower(layer: Affine) -> Affine:
+def not_narrower(layer: Affine) -> Affine:
     """Widths of one at least.
 
     Where the posterior is stiff on one side, gradients at a Gaussian's own draws make

@@ -21,6 +21,7 @@ from vhmc.surrogate.training_set import (
 )
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine, widen, widen_along
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import (
@@ -31,11 +32,7 @@ from vhmc.transport.map_fit import (
     typicality,
     weighted_error,
 )
-from vhmc.transport.structured_fit import (
-    Graph,
-    best_structured,
-    is_sane,
-)
+from vhmc.transport.structured_fit import best_structured, is_sane
 from vhmc.transport.transport_map import TransportMap
 
 GUARD_CURVATURE = 3.0

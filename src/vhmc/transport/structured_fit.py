@@ -2,20 +2,17 @@
 
 import contextlib
 import itertools
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-from vhmc.structure.predictor import Predictor
 from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
+from vhmc.transport.graph import Graph
 from vhmc.transport.hub_copula import fit_hub_copula
 from vhmc.transport.hub_dictionary import MAX_HUBS, Choice
 from vhmc.transport.hub_fit import HubEnergy, marginal_data
-from vhmc.transport.hub_functions import Link
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
 from vhmc.transport.latent_gaussian import LatentGaussian
@@ -28,105 +25,11 @@ NUM_PASSES = 2
 """Fits in a row, each with the weights that the one before gives to the points."""
 FRONTIER = 3.0, 4.0
 """Latent places of a hub at which a map that is too narrow shows it."""
-MAX_CANDIDATES = 12
-"""Parameters that may be hubs."""
-HUB_DEGREE = 0.5
-"""Least degree of a hub that is no scale, over the largest one."""
-SCALE_DEGREE = 0.05
-"""Least degree of a scale, over the number of parameters."""
-SPARSE = 0.9
-"""Share of all pairs below which a graph is sparse."""
-MAX_DEGREE = 24
-"""Of most parameters: rows with more unknowns need more points than there are."""
-TYPICAL = 0.8
-"""Share of the variables that have no more unknowns than a typical one."""
-NUM_FUNCTIONS = 3
-"""Functions of the scales in such a model, about."""
 LEAST_KEPT = 0.4
 """Share of the effective number of points that new weights must leave."""
 NUM_DRAWS = 200
 MAX_REACH = 3.0
 """How far from the points draws of a map may be as a rule."""
-
-
-class Graph(NamedTuple):
-    """What is known of a model before it is sampled.
-
-    edges: symmetric and sparse; the diagonal is set.
-    links: of parameters that are not real numbers, by index.
-    hubs: the only parameters that may be hubs; any of high degree if none are given.
-    scalars: parameters that are no entry of an array: hubs are mostly among them.
-    predictor: a quantity that stands between most parameters and the data, given which
-        few of them interact; None if there is none.
-    """
-
-    edges: scipy.sparse.csr_matrix
-    links: Mapping[int, Link] = {}
-    hubs: tuple[int, ...] | None = None
-    scalars: tuple[int, ...] = ()
-    predictor: Predictor | None = None
-
-    def simpler(self) -> "list[Graph]":
-        """The same, then with scales as the only hubs, then without any.
-
-        Few points far from the mass may take a choice among many hubs astray.
-        """
-        if self.predictor is not None:
-            return [self]
-        narrower = [self._replace(hubs=self.scales), self._replace(hubs=())]
-        return [self, *(one for one in narrower if one.hubs != self.hubs)]
-
-    @property
-    def scales(self) -> tuple[int, ...]:
-        """Positive scalars that have many neighbours, most first."""
-        if self.hubs is not None:
-            return self.hubs
-        degree = np.diff(self.edges.indptr)
-        least = max(SCALE_DEGREE * len(degree), 4)
-        found = [
-            i
-            for i in self.scalars
-            if degree[i] >= least and i in self.links and self.links[i].is_scale
-        ]
-        return tuple(sorted(found, key=lambda i: -degree[i]))
-
-    @property
-    def is_structured(self) -> bool:
-        """Whether maps are fitted along it: it is sparse, or a quantity makes it so."""
-        return self.predictor is not None or self.is_sparse
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether given the scales most parameters interact with few others."""
-        rest = np.setdiff1d(np.arange(self.edges.shape[0]), self.scales)
-        if not len(rest):
-            return False
-        inner = scipy.sparse.csr_matrix(self.edges[rest][:, rest])
-        degree = np.median(np.diff(inner.indptr))
-        return bool(inner.nnz < SPARSE * len(rest) ** 2 and degree <= MAX_DEGREE)
-
-    def num_unknowns(self, *, is_local: bool) -> int:
-        """Of a typical variable in a model that is Gaussian given its scales.
-
-        is_local: each edge depends on one scale, which both its variables have.
-        """
-        scales = list(self.scales)
-        rest = np.setdiff1d(np.arange(self.edges.shape[0]), scales)
-        near = np.diff(scipy.sparse.csr_matrix(self.edges[rest][:, rest]).indptr) - 1
-        if not is_local:
-            return int((NUM_FUNCTIONS + 1) * max(np.median(near), 1))
-        own = np.asarray(self.edges[rest][:, scales].sum(axis=1)).ravel()
-        return int(np.quantile(near + 2 * (own + 1), TYPICAL))
-
-    @property
-    def candidates(self) -> tuple[int, ...]:
-        """Parameters that may be hubs: scales, then others of high degree."""
-        if self.hubs is not None:
-            return self.hubs
-        degree = np.diff(self.edges.indptr)
-        order = np.argsort(-degree, kind="stable")
-        high = [int(i) for i in order if degree[i] >= HUB_DEGREE * degree.max()]
-        return tuple(dict.fromkeys([*self.scales, *high]))[:MAX_CANDIDATES]
 
 
 class Structured(NamedTuple):
