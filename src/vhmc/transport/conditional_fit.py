@@ -12,14 +12,15 @@ from vhmc.transport.by_level import ByLevel, NaturalParameters, moments
 from vhmc.transport.conditional import pull_back_level
 from vhmc.transport.hub_dictionary import MAX_SCALES, NO_HUBS, Choice, Dictionary
 from vhmc.transport.hub_functions import Link
-from vhmc.transport.hub_search import RowsOf, Search
+from vhmc.transport.hub_search import WIDE, RowsOf, Search
 from vhmc.transport.joint import Joint
 from vhmc.transport.row_fit import RowFits, Rows, fit_rows, gathered
 
 MAX_ROWS = 24
 """Variables by which hubs and functions are chosen; all are fitted with these."""
-WIDE = 12
-"""Degree up to which all of these are used."""
+MAX_SEARCHED = 5
+"""Levels after the first whose functions are searched for; later ones have the last's.
+"""
 MAX_ROWS_LATER = 6
 """The same for levels after the first."""
 HELD_OUT = 0.3
@@ -114,12 +115,18 @@ class ConditionalFit:
         for count, level in enumerate(levels):
             table = np.concatenate([level.parents, level.nodes[:, None]], axis=1)
             rows = gathered(white, pulled, table)
-            own = choice
-            if count and choice.hubs:
+            if not count or not choice.hubs:
+                own = choice
+            elif count <= MAX_SEARCHED:
                 some = self._rng.permutation(len(rows.right))[:MAX_ROWS_LATER]
                 own = search.improved(first, _always(rows.where(some)))
                 own = growing.improved(own, _always(rows.where(some)), limit=GROWING)
-            fits = fit_rows(rows, *own.values(theta), weight, own.ridge)
+            may = None
+            if not count and choice.hubs and table.shape[1] > WIDE:
+                # Elimination has not linked anything yet: the graph says what may be.
+                shared = self._shared(choice.hubs, np.append(rest, -1)[table])
+                may = choice.allowed(shared)
+            fits = fit_rows(rows, *own.values(theta), weight, own.ridge, may)
             parameters = _natural(own, fits)
             fitted.append(parameters)
             pull_back_level(pulled, level, moments(theta[:, hubs], parameters))
@@ -192,7 +199,6 @@ class ConditionalFit:
         ]
         table = _table(nodes, near, self._graph.shape[0])
         may = choice.allowed(self._shared(choice.hubs, table))
-        assert may is not None
         is_used = np.append(table[:, :-1] < self._graph.shape[0], table[:, -1:] >= 0, 1)
         edges = np.sum(may.slopes & is_used[:, None], axis=(1, 2))
         return int(np.max(edges + np.sum(may.linear, axis=1)))

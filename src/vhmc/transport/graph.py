@@ -19,6 +19,8 @@ SPARSE = 0.9
 """Share of all pairs below which a graph is sparse."""
 MAX_DEGREE = 24
 """Of most parameters: rows with more unknowns need more points than there are."""
+MAX_WIDE_DEGREE = 64
+"""The same for a map that begins with a search of its own."""
 TYPICAL = 0.8
 """Share of the variables that have no more unknowns than a typical one."""
 NUM_FUNCTIONS = 3
@@ -69,7 +71,10 @@ class Graph(NamedTuple):
     @property
     def is_structured(self) -> bool:
         """Whether maps are fitted along it: it is sparse, or a quantity makes it so."""
-        return self.predictor is not None or self.is_sparse
+        if self.predictor is not None or self.is_sparse:
+            return True
+        degree = np.diff(self._inner.indptr)
+        return self.has_gaps and bool(np.median(degree) <= MAX_WIDE_DEGREE)
 
     @property
     def has_gaps(self) -> bool:

@@ -32,7 +32,8 @@ class Choice(NamedTuple):
 
     terms: functions for precisions and edges, the constant first.
     linear_terms: functions for the linear part.
-    is_local: only functions of hubs to which the graph links the variables.
+    is_local: an edge that may depend on a hub has no constant part: it comes from data
+        with unknown errors, or from a prior with an unknown scale.
     """
 
     hubs: tuple[int, ...]
@@ -46,26 +47,23 @@ class Choice(NamedTuple):
         c = theta[:, list(self.hubs)]
         return evaluate(self.terms, c), evaluate(self.linear_terms, c)
 
-    def allowed(self, shared: np.ndarray) -> Allowed | None:
-        """Functions of hubs that are linked to the variables; None if all are allowed.
+    def allowed(self, shared: np.ndarray) -> Allowed:
+        """Functions that entries may have by the graph.
 
-        An entry depends on a hub only if that is linked to both its variables. An edge
-        that may depend on a hub has no constant part: it comes from data with unknown
-        errors, or from a prior with an unknown scale.
+        An entry depends on a hub only if that is linked to both its variables.
 
         shared: hubs that variable and column share, of shape (variable, column, hub).
         """
-        if not self.is_local:
-            return None
 
         def of(terms: tuple[Term, ...], shared: np.ndarray) -> np.ndarray:
             rows = [np.all(shared[..., _hubs(term)], axis=-1) for term in terms]
             return np.stack(rows, axis=1)
 
         slopes, own = of(self.terms, shared), shared[:, -1]
-        is_constant = [not term for term in self.terms]
-        has_hub = np.any(slopes[:, np.logical_not(is_constant)], axis=1)
-        slopes[:, is_constant, :-1] &= ~has_hub[:, None, :-1]
+        if self.is_local:
+            is_constant = [not term for term in self.terms]
+            has_hub = np.any(slopes[:, np.logical_not(is_constant)], axis=1)
+            slopes[:, is_constant, :-1] &= ~has_hub[:, None, :-1]
         return Allowed(slopes, of(self.linear_terms, own))
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -28,6 +28,9 @@ HARMLESS = 1.1
 """A scale becomes a hub if that leaves less than this of the held-out error."""
 NEGLIGIBLE = 1e-8
 """Squared error at which no further function is tried."""
+WIDE = 12
+"""Columns of a row above which entries have only the functions that the graph allows.
+"""
 SHORTLIST = 8
 """Functions that are tried in full, the best by the residuals of the last fit."""
 
@@ -178,17 +181,27 @@ class Search:
         alike = itertools.groupby(sorted(range(len(choices)), key=kind), kind)
         for (hubs, *_), group in alike:
             members, rows = list(group), rows_of(hubs)
-            families = [self._family(choices[i]) for i in members]
-            fits = fit_families(rows, families, self._kept)
+            if rows.shared is not None and rows.columns.shape[2] > WIDE:
+                # With all functions wide rows would have more unknowns than points.
+                fits: Iterable[RowFits] = [
+                    self._by_graph(choices[i], rows) for i in members
+                ]
+            else:
+                families = [self._family(choices[i]) for i in members]
+                fits = fit_families(rows, families, self._kept)
             for i, one in zip(members, fits, strict=True):
                 found[i] = one, self._held_out(one)
         return [found[i] for i in range(len(choices))]
 
     def _error(self, choice: Choice, rows: Rows) -> float:
         """Mean error of a choice at the points held out."""
+        return self._held_out(self._by_graph(choice, rows))
+
+    def _by_graph(self, choice: Choice, rows: Rows) -> RowFits:
+        """Fits by the functions that the graph allows, to the points kept."""
         phi, psi, ridge = self._family(choice)
         may = None if rows.shared is None else choice.allowed(rows.shared)
-        return self._held_out(fit_rows(rows, phi, psi, self._kept, ridge, may))
+        return fit_rows(rows, phi, psi, self._kept, ridge, may)
 
     def _held_out(self, fits: RowFits) -> float:
         if not len(fits.rest):
