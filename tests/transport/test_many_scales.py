@@ -7,6 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
+import vhmc
+from vhmc.evaluation.evaluator import Evaluator
+from vhmc.sampler.closed_form import closed_form
+from vhmc.sampler.model_graph import fitting_graph, model_graph
 from vhmc.structure.traced import traced_graph
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
@@ -132,3 +136,16 @@ def test_marginals_and_ranks_of_many_hubs():
     # were independent, and about 0.08 as they are. The seed is fixed.
     np.testing.assert_allclose(normal.std(axis=0), 1, atol=0.15)
     np.testing.assert_allclose(np.corrcoef(normal.T), 0.5 * np.eye(5) + 0.5, atol=0.25)
+
+
+def test_a_model_of_scales_alone_is_not_evaluated_for_a_closed_form():
+    target = vhmc.from_jax(
+        lambda p: -jnp.sum(jnp.log(p["a"]) ** 2) - p["a"] @ p["a"] * p["b"] - p["b"],
+        {"a": np.ones(5), "b": 1.0},
+        {"a": vhmc.positive, "b": vhmc.positive},
+    )
+    graph = fitting_graph(model_graph(target), target.parameters)
+    graph = graph._replace(hubs=tuple(range(6)))
+    evaluator, rng = Evaluator(target, 100), np.random.default_rng(0)
+    assert closed_form(rng, evaluator, target.start, graph, 100, 16) is None
+    assert evaluator.spent == 0

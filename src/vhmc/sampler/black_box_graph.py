@@ -5,7 +5,7 @@ import numpy as np
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.structure.probed import graph_from_gradients, num_points_needed, standardised
 from vhmc.structure.record import Structure
-from vhmc.surrogate.trainer import near_mass
+from vhmc.surrogate.near_mass import near_mass
 
 MAX_DIM = 100
 """Dimensions beyond which no graph is looked for, as each one takes time."""

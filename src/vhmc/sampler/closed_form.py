@@ -43,7 +43,7 @@ def closed_form(
     graph: of the model.
     allowance: evaluations.
     """
-    if not graph.scales:
+    if not 0 < len(graph.scales) < len(origin):
         return None
     first, most = (
         max(NUM_FIRST, int(SPARE * graph.num_unknowns(is_local=is_local)))

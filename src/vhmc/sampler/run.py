@@ -15,12 +15,19 @@ from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
 from vhmc.sampler.check import check, choose
 from vhmc.sampler.clock import Clock
 from vhmc.sampler.closed_form import closed_form
-from vhmc.sampler.correction import CORRECTIONS, NONE, Uncorrected, resolve
+from vhmc.sampler.correction import (
+    CORRECTIONS,
+    NONE,
+    Corrected,
+    Uncorrected,
+    resolve,
+)
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes
 from vhmc.sampler.model_graph import fitting_graph, labels_of
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
+from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport, Rounds
 from vhmc.sampler.search import search
 from vhmc.sampler.training import repair, train
@@ -29,8 +36,9 @@ from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
+from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
-from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
+from vhmc.surrogate.trainer import Trainer, default_num_features
 from vhmc.transport.graph import Graph
 from vhmc.transport.transport_map import TransportMap
 
@@ -323,33 +331,17 @@ class Run:
     def _posterior(
         self, attempt: Attempt, theta: np.ndarray, correction: str, verdict: Verdict
     ) -> Posterior:
-        evaluator, surrogate, check = self._evaluator, attempt.surrogate, attempt.check
-        flat = theta.reshape(-1, theta.shape[-1])
-        outer = evaluator.outward(flat)
-        surrogate = surrogate.outside(evaluator.layer)
-        if correction == NONE:
-            # Known since they were drawn, up to the determinant of the map.
-            log_det = surrogate.transport.inverse_and_log_det(outer)[1]
-            energies = attempt.drawn.energy.ravel() + log_det
-        else:
-            energies = surrogate.energies(outer)
+        evaluator = self._evaluator
         reports = self._rounds.reports if self._rounds else []
-        return Posterior(
-            parameters=self._target.parameters,
-            unconstrained=outer.reshape(theta.shape),
-            stats={"surrogate_lp": -energies.reshape(theta.shape[:2])},
-            costs=dict(evaluator.costs),
-            seconds=self._clock.seconds,
-            surrogate=surrogate.log_density,
-            warnings=verdict.reasons,
-            verdict=verdict,
+        return result(
+            evaluator,
+            attempt,
+            Corrected(theta, verdict),
             correction=correction,
-            check=None if check is None else check.outside(evaluator.layer),
-            uncorrected=evaluator.outward(attempt.theta),
-            evaluation_log=evaluator.evaluation_log,
+            seconds=self._clock.seconds,
             history=tuple(_moment(report) for report in reports),
             settings={"budget": evaluator.budget, **self._settings._asdict()},
-            structure=self._structure.with_hubs(surrogate.transport.hubs),
+            structure=self._structure,
         )
 
 

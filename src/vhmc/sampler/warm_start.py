@@ -15,8 +15,9 @@ from vhmc.evaluation.target import Target
 from vhmc.numerics.importance import efficiency
 from vhmc.sampler.drawing import some_draws
 from vhmc.sampler.posterior import Posterior
+from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import LogDensity, Surrogate, SurrogatePotential
-from vhmc.surrogate.trainer import Trainer, affine_map, default_num_features
+from vhmc.surrogate.trainer import Trainer, default_num_features
 from vhmc.transport.transport_map import TransportMap
 
 CHAINS = 8

@@ -4,7 +4,7 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluate, Evaluator
 from vhmc.sampler.locate import Located
-from vhmc.surrogate.trainer import near_mass
+from vhmc.surrogate.near_mass import near_mass
 from vhmc.transport.affine import Affine, divergence, evidence_bound
 from vhmc.transport.affine_fit import fit_affine
 from vhmc.transport.graph import Graph

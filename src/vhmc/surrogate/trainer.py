@@ -5,6 +5,8 @@ import numpy as np
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.observable import Observable
 from vhmc.surrogate.competing_fit import default_fit
+from vhmc.surrogate.near_mass import FEWEST_FOR_GRAPH, near_mass
+from vhmc.surrogate.plausible import is_plausible
 from vhmc.surrogate.residual import Guard, ZeroResidual
 from vhmc.surrogate.residual_fit import (
     AbstractResidualFit,
@@ -14,12 +16,11 @@ from vhmc.surrogate.residual_fit import (
 )
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import (
-    AWAY,
     LatentLog,
     TrainingSet,
     training_set,
 )
-from vhmc.transport.affine import Affine, divergence
+from vhmc.transport.affine import divergence
 from vhmc.transport.affine_fit import fit_affine, widen, widen_along
 from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import Choice
@@ -64,14 +65,6 @@ BETTER = 0.9
 MAX_DENSE = 200
 """Dimensions beyond which no coupling layers are tried."""
 HELD_OUT = 0.25
-FARTHEST = 100.0
-"""Distance of draws from the chains' states, in ranges of these, that is absurd."""
-ABSURD = 50.0
-"""Nats by dimension by which draws of a new map may be above those of the old one."""
-NUM_DRAWS = 100
-"""By which this is seen."""
-FEWEST_FOR_GRAPH = 24
-"""Points below which no map is fitted along a graph."""
 
 
 def default_num_features(dim: int) -> int:
@@ -169,27 +162,9 @@ class Trainer:
             if self._has_residual and transport.cliques is None:
                 # Only a residual can take back what a wider Gaussian has too much.
                 transport = _widened(transport, thetas)
-            if not _is_near(transport, thetas, grads) or self._is_absurd(transport):
+            if not is_plausible(transport, self.surrogate, thetas, grads):
                 transport = self.surrogate.transport
         return self._fit(log, transport, redraw=True)
-
-    def _is_absurd(self, transport: TransportMap) -> bool:
-        """Whether the surrogate says that draws of a new map are of no use at all.
-
-        A map that fits all points well may have draws where no point is, and all
-        evaluations of a round would be spent there.
-        """
-        # With numbers of its own, so that other maps' draws stay the same.
-        rng = np.random.default_rng(0)
-        with np.errstate(all="ignore"):
-            draws = transport.forward(rng.standard_normal((NUM_DRAWS, transport.dim)))
-            own = self.surrogate.transport.forward(
-                rng.standard_normal((NUM_DRAWS, transport.dim))
-            )
-            excess = np.median(self.surrogate.energies(draws)) - np.median(
-                self.surrogate.energies(own)
-            )
-        return not excess < ABSURD * transport.dim
 
     def _along_graph(self, log: EvaluationLog, transport: TransportMap) -> TransportMap:
         """A map along the model's graph, if it is better at points held out."""
@@ -328,29 +303,6 @@ class Trainer:
         return new if new_error < BETTER * old_error else transport
 
 
-def near_mass(log: EvaluationLog) -> EvaluatedPoints:
-    """Finite points but those of the search, which may lie where no mass is."""
-    known = log.is_finite & ~np.isin(log.phase, AWAY)
-    if known.sum() < FEWEST_FOR_GRAPH:
-        known = log.is_finite
-    return EvaluatedPoints(log.theta[known], log.energy[known], log.grad[known])
-
-
-def affine_map(log: EvaluationLog) -> TransportMap:
-    """A map from points alone: the Gaussian of least Fisher divergence."""
-    usable = log.is_finite & ~np.isin(log.phase, AWAY)
-    usable = usable if usable.any() else log.is_finite
-    theta, grad = log.theta[usable], log.grad[usable]
-    # The later points know better where the mass is.
-    theta, grad = theta[-max(len(theta) // 2, 1) :], grad[-max(len(grad) // 2, 1) :]
-    spread = np.maximum(theta.std(axis=0), 1e-8)
-    layer = Affine(theta.mean(axis=0), np.diag(spread))
-    x = layer.inverse(theta)
-    pulled = layer.pull_back(x, grad)
-    inner = fit_affine(x, pulled, influence(x, pulled))
-    return TransportMap((layer.compose(inner),))
-
-
 def _guard(training: TrainingSet) -> Guard:
     """Around the typical points of low energy."""
     dim = training.x.shape[1]
@@ -358,17 +310,6 @@ def _guard(training: TrainingSet) -> Guard:
     is_inside = training.is_typical & (energy < energy.min() + dim + 12)
     inside = np.linalg.norm(training.x[is_inside], axis=1).max(initial=0.0)
     return Guard(REACH * max(inside, np.sqrt(dim)), GUARD_CURVATURE)
-
-
-def _is_near(transport: TransportMap, thetas: np.ndarray, grads: np.ndarray) -> bool:
-    """Whether draws of a map are anywhere near the states it was fitted to.
-
-    Points where worse maps have been may lead curved layers very far away.
-    """
-    points = EvaluatedPoints(thetas, np.zeros(len(thetas)), grads)
-    # With numbers of its own, so that other maps' draws stay the same.
-    rng, weights = np.random.default_rng(0), np.ones(len(thetas))
-    return is_sane(rng, transport, points, weights, FARTHEST)
 
 
 def _widened(transport: TransportMap, thetas: np.ndarray) -> TransportMap:

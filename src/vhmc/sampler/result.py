@@ -1,0 +1,49 @@
+"""The posterior of a run, in the parameters of the model as it is written."""
+
+from typing import Any
+
+from vhmc.evaluation.evaluator import Evaluator
+from vhmc.sampler.attempt import Attempt
+from vhmc.sampler.correction import NONE, Corrected
+from vhmc.sampler.posterior import Posterior
+from vhmc.structure.record import Structure
+
+
+def result(
+    evaluator: Evaluator,
+    attempt: Attempt,
+    corrected: Corrected,
+    *,
+    correction: str,
+    structure: Structure,
+    **more: Any,
+) -> Posterior:
+    """The posterior from draws and a surrogate in the evaluator's coordinates.
+
+    correction: the name of that which the draws have.
+    more: fields of the posterior that are the same in all coordinates.
+    """
+    theta, verdict = corrected
+    surrogate, check = attempt.surrogate.outside(evaluator.layer), attempt.check
+    outer = evaluator.outward(theta.reshape(-1, theta.shape[-1]))
+    if correction == NONE:
+        # Known since they were drawn, up to the determinant of the map.
+        log_det = surrogate.transport.inverse_and_log_det(outer)[1]
+        energies = attempt.drawn.energy.ravel() + log_det
+    else:
+        energies = surrogate.energies(outer)
+    return Posterior(
+        parameters=evaluator.target.parameters,
+        unconstrained=outer.reshape(theta.shape),
+        stats={"surrogate_lp": -energies.reshape(theta.shape[:2])},
+        costs=dict(evaluator.costs),
+        surrogate=surrogate.log_density,
+        warnings=verdict.reasons,
+        verdict=verdict,
+        correction=correction,
+        check=None if check is None else check.outside(evaluator.layer),
+        uncorrected=evaluator.outward(attempt.theta),
+        evaluation_log=evaluator.evaluation_log,
+        structure=structure.with_hubs(surrogate.transport.hubs),
+        **more,
+    )
