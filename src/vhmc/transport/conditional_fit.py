@@ -181,27 +181,21 @@ class ConditionalFit:
     def num_unknowns(self, choice: Choice) -> int:
         """Unknowns of the variable that has the most of them in a joint fit."""
         _, rest, levels = self._parts(choice)
-        if choice.is_local:
-            return self._num_local_unknowns(choice, rest)
         inner = scipy.sparse.csr_matrix(self._graph[rest][:, rest])
         most = 0
         for level in levels:
-            for node, parents in zip(level.nodes, level.parents, strict=True):
-                near = inner.indices[inner.indptr[node] : inner.indptr[node + 1]]
-                most = max(most, int(np.isin(parents, near).sum()))
-        return len(choice.terms) * (most + 1) + len(choice.linear_terms)
-
-    def _num_local_unknowns(self, choice: Choice, rest: np.ndarray) -> int:
-        nodes = [int(node) for node in rest]
-        near = [
-            [int(j) for j in self._neighbours(node) if j not in (*choice.hubs, node)]
-            for node in nodes
-        ]
-        table = _table(nodes, near, self._graph.shape[0])
-        may = choice.allowed(self._shared(choice.hubs, table))
-        is_used = np.append(table[:, :-1] < self._graph.shape[0], table[:, -1:] >= 0, 1)
-        edges = np.sum(may.slopes & is_used[:, None], axis=(1, 2))
-        return int(np.max(edges + np.sum(may.linear, axis=1)))
+            near = [
+                np.intersect1d(
+                    parents, inner.indices[inner.indptr[node] : inner.indptr[node + 1]]
+                ).tolist()
+                for node, parents in zip(level.nodes, level.parents, strict=True)
+            ]
+            table = _table(level.nodes.tolist(), near, len(rest))
+            may = choice.allowed(self._shared(choice.hubs, np.append(rest, -1)[table]))
+            slopes = may.slopes & (table < len(rest))[:, None]
+            number = np.sum(slopes, axis=(1, 2)) + np.sum(may.linear, axis=1)
+            most = max(most, int(number.max()))
+        return most
 
     def _search(self, dictionary: Dictionary) -> Search:
         return Search(dictionary, self._scores.theta, self._scores.weight, self._is_out)
