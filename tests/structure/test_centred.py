@@ -71,3 +71,14 @@ def singular(theta):
 @pytest.mark.parametrize("energy", [quadratic, singular])
 def test_what_cannot_be_inverted_exactly_is_left_alone(energy):
     assert found(energy, 9, {"scale": 1, "z": 8}) is None
+
+
+def test_slopes_that_stay_linked_are_left_alone():
+    """In a sparse regression the slopes themselves are linked by the data."""
+    design = np.random.default_rng(0).standard_normal((20, 8))
+
+    def energy(theta):
+        slopes = theta[:8] * jnp.exp(theta[8:])
+        return jnp.sum((1 - design @ slopes) ** 2) + jnp.sum(theta**2)
+
+    assert found(energy, 16, {"z": 8, "local": 8}) is None

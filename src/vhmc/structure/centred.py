@@ -109,10 +109,19 @@ def centred(
             others = np.flatnonzero(given.any(axis=0))
             indices = tuple(places.tolist()), tuple(others.tolist())
             found[key] = Centred(*indices, part, new)
-    best = min(found.values(), key=lambda one: one.graph.nnz, default=None)
-    if best is None or best.graph.nnz > SPARSER * graph.nnz:
-        return None
-    return best
+    sparser = [one for one in found.values() if _is_sparser(one, graph)]
+    return min(sparser, key=lambda one: one.graph.nnz, default=None)
+
+
+def _is_sparser(form: Centred, graph: sp.csr_matrix) -> bool:
+    """Whether a form has far fewer links, among the quantity's own entries as well.
+
+    Where these stay linked, as in a sparse regression, only scales are set free, and
+    the density may have a spike at zero that it does not have as it is written.
+    """
+    places = list(form.places)
+    own, old = (one[places][:, places].nnz for one in (form.graph, graph))
+    return form.graph.nnz <= SPARSER * graph.nnz and own <= SPARSER * old
 
 
 def _is_linked(graph: sp.csr_matrix, places: np.ndarray) -> bool:
