@@ -79,11 +79,12 @@ class CentredEvaluator(Evaluator):
         )
 
     def _grad_at(self, theta: np.ndarray) -> np.ndarray:
-        """Gradient where the model was evaluated last near an unconstrained point."""
+        """Gradient at the evaluated point nearest to an unconstrained one."""
         log = self.evaluation_log
-        if not len(log.theta):
+        if not log.is_finite.any():
             return np.zeros_like(theta)
-        return log.grad[np.argmin(np.sum((log.theta - theta) ** 2, axis=1))]
+        distance = np.sum((log.theta[log.is_finite] - theta) ** 2, axis=1)
+        return log.grad[log.is_finite][np.argmin(distance)]
 
     def _inside(self, x: np.ndarray, answer: Evaluations) -> Evaluations:
         with np.errstate(all="ignore"):

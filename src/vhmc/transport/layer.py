@@ -84,6 +84,11 @@ class AbstractLayer(eqx.Module):
         return None
 
     @property
+    def is_skewed(self) -> bool:
+        """Whether it gives every parameter a skewness of its own."""
+        return False
+
+    @property
     def is_reparameterisation(self) -> bool:
         """Whether graph, hubs and cliques are those of the coordinates inside."""
         return False

@@ -54,6 +54,10 @@ class Skewed(AbstractLayer):
         return rising - x / (1 + x**2)
 
     @property
+    def is_skewed(self) -> bool:
+        return True
+
+    @property
     def linear_part(self) -> np.ndarray:
         """Slopes where the latent coordinates are zero."""
         return np.diag(np.exp(self._log_slope(np.zeros((1, len(self.center)))))[0])

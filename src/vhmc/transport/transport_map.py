@@ -7,7 +7,6 @@ import numpy as np
 
 from vhmc._types import Shared
 from vhmc.transport.layer import AbstractLayer, PulledBack
-from vhmc.transport.skewed import Skewed
 
 
 class TransportMap(eqx.Module):
@@ -75,7 +74,7 @@ class TransportMap(eqx.Module):
     @property
     def is_skewed(self) -> bool:
         """Whether the map has a layer of skewed marginals."""
-        return any(isinstance(layer, Skewed) for layer in self.layers)
+        return any(layer.is_skewed for layer in self.layers)
 
     @property
     def hubs(self) -> list[int]:
