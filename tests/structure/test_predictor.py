@@ -95,3 +95,10 @@ def curved(theta):
 @pytest.mark.parametrize(("energy", "dim"), [(regression, SIZE), (curved, 2 * SIZE)])
 def test_none_without_few_hubs(energy, dim):
     assert predictor(energy, np.zeros(dim)) is None
+
+
+def test_says_which_hubs_the_program_uses_beyond_it():
+    """The scale of the errors is one; those of the process enter through it alone."""
+    found = predictor(noisy, np.zeros(SIZE + 4))
+    assert found.outer_hubs == (SIZE + 3,)
+    assert predictor(counts, np.zeros(SIZE + 3)).outer_hubs == ()

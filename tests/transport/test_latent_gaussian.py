@@ -69,6 +69,30 @@ def test_derivatives_are_those_of_the_layer(layer, x):
     np.testing.assert_allclose(layer.log_det_grad(x)[:, 0], slope, atol=1e-6)
 
 
+def test_rest_energy_is_the_integral_over_the_rest(layer, x):
+    """Energy at the conditional mean and half the log determinant of its Hessian."""
+
+    def energy(rest, c):
+        theta = jnp.zeros(DIM).at[HUBS].set(c).at[REST].set(rest)
+        eta = layer.quantity(theta)
+        phi = jnp.array([1.0, jnp.exp(-(c[1] - 0.1))])
+        own, own_linear, outer, outer_linear = (
+            jnp.tensordot(phi, part, 1) for part in layer.factors
+        )
+        quadratic = rest @ own @ rest + eta @ outer @ eta
+        return 0.5 * quadratic - own_linear @ rest - outer_linear @ eta
+
+    def integrated(c):
+        hessian = jax.hessian(energy)(jnp.zeros(len(REST)), c)
+        mean = -jnp.linalg.solve(hessian, jax.grad(energy)(jnp.zeros(len(REST)), c))
+        return energy(mean, c) + 0.5 * jnp.linalg.slogdet(hessian)[1]
+
+    c = x[:, HUBS]
+    values, slopes = jax.vmap(jax.value_and_grad(integrated))(c)
+    np.testing.assert_allclose(layer.rest_energy(c), values, atol=1e-8)
+    np.testing.assert_allclose(layer.rest_slopes(c), slopes, atol=1e-7)
+
+
 def evaluated(energy, theta):
     values, grads = jax.vmap(jax.value_and_grad(energy))(theta)
     return EvaluatedPoints(theta, np.asarray(values), np.asarray(grads))

@@ -85,14 +85,31 @@ def _sparser(structure: Structure, target: Target, energy: Potential) -> Structu
 def _with_predictor(
     structure: Structure, target: Target, energy: Potential
 ) -> Structure:
-    """The structure with the linear predictor, where the graph alone says nothing."""
+    """The structure with the linear predictor, where the graph says too little.
+
+    That is where the graph is not sparse, or where effects depend on more than scales,
+    such as on correlations: the program knows how, functions of scales do not.
+    """
     graph = fitting_graph(structure, target.parameters)
-    if graph is None or graph.is_sparse:
+    if graph is None:
+        return structure
+    others = _other_hubs(graph, target.parameters)
+    if graph.is_sparse and not others:
         return structure
     found = predictor(energy, target.start)
     if found is None or not set(structure.hubs) <= set(found.hubs):
         return structure
+    if graph.is_sparse and not others & set(found.hubs):
+        return structure
     return replace(structure, predictor=found)
+
+
+def _other_hubs(graph: Graph, space: Space) -> set[int]:
+    """Constrained parameters with many neighbours that are no scales of their own.
+
+    Such as correlations, autoregressive coefficients and vectors of scales.
+    """
+    return set(graph.well_linked) - set(graph.scales) - _unconstrained(space)
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:
@@ -115,6 +132,18 @@ def centring(structure: Structure, space: Space) -> Centring | None:
     if form is None:
         return None
     return Centring(form.places, form.given, form.quantity, space.start)
+
+
+def _unconstrained(space: Space) -> set[int]:
+    """Coordinates that are parameters as the user knows them."""
+    point = np.linspace(-1.0, 1.0, space.dim)
+    values, begin, found = space.constrain(point[None]), 0, set()
+    for name, size in zip(space.names, space.unconstrained_sizes, strict=True):
+        own = point[begin : begin + size]
+        if values[name].size == size and np.allclose(np.ravel(values[name]), own):
+            found |= set(range(begin, begin + size))
+        begin += size
+    return found
 
 
 def labels_of(space: Space) -> tuple[str, ...]:

@@ -16,16 +16,21 @@ import scipy.optimize
 from vhmc.transport.conditional_fit import Scores
 from vhmc.transport.hub_functions import POWERS, Atom, evaluate
 from vhmc.transport.joint import Joint
+from vhmc.transport.latent_gaussian import LatentGaussian
 from vhmc.transport.marginal import AbstractMarginal
 
 EXACT = 1e-4
 """Largest error of hub gradients, in nats, of a form that counts as exact."""
+EXACT_BY_PREDICTOR = 1e-2
+"""The same through a linear predictor, whose factors are fitted with a ridge."""
 SHARE = 0.9
 """Share of the weight of the points that must be within it."""
 WORTHWHILE = 0.5
 """A further function must leave less than this of the error."""
 MAX_FUNCTIONS = 3
 """Functions of one hub beside the linear one, at most."""
+TAIL_POWERS = 2.0, 1.0
+"""Of a scale with a half-Cauchy or half-t prior or a correlation, and of a share."""
 TAIL_PLACES = np.linspace(-6.0, 8.0, 29)
 """Logarithms of scales of a half-Cauchy or half-t prior that are tried first."""
 MIN_POINTS = 20
@@ -51,7 +56,12 @@ class ExplicitEnergy(AbstractMarginal):
     scale: zero, as the density may be as narrow as it likes.
     """
 
-    def __init__(self, layer: Joint, functions: list[Atom], weights: np.ndarray):
+    def __init__(
+        self,
+        layer: Joint | LatentGaussian,
+        functions: list[Atom],
+        weights: np.ndarray,
+    ):
         self._layer, self._functions, self._weights = layer, functions, weights
         self.scale = np.zeros(len(layer.hubs))
         self.low = self.high = self.scale
@@ -59,12 +69,9 @@ class ExplicitEnergy(AbstractMarginal):
     def __call__(self, c: np.ndarray) -> np.ndarray:
         """Energies of hubs, the rest integrated out, one point a row."""
         with np.errstate(all="ignore"):
-            energy = self._energy(c)
+            own = self._weights @ _values(self._functions, c)
+            energy = self._layer.rest_energy(c) + own
         return np.where(np.isfinite(energy), energy, OUTSIDE)
-
-    def _energy(self, c: np.ndarray) -> np.ndarray:
-        """The same for complex hubs, and infinite where it is not known."""
-        return self._layer.rest_energy(c) + self._weights @ _values(self._functions, c)
 
     def locate(self, starts: np.ndarray) -> bool:
         """Find the range of the mass by descents; whether there is a mode.
@@ -74,12 +81,14 @@ class ExplicitEnergy(AbstractMarginal):
         size = starts.shape[1]
 
         def value_and_grad(c: np.ndarray) -> tuple[float, np.ndarray]:
-            shifted = c + 1j * STEP * np.eye(size)
+            energy = float(self(c[None])[0])
             with np.errstate(all="ignore"):
-                energy = self._energy(shifted)
-            if not np.isfinite(energy).all():
+                grad = self._layer.rest_slopes(c[None])[0]
+                for atom, weight in zip(self._functions, self._weights, strict=True):
+                    grad[atom.hub] += weight * _derivative(atom, c[None])[0]
+            if energy >= OUTSIDE or not np.isfinite(grad).all():
                 return OUTSIDE, np.zeros(size)
-            return float(energy[0].real), energy.imag / STEP
+            return energy, grad
 
         best = None
         for start in starts:
@@ -103,7 +112,7 @@ class ExplicitEnergy(AbstractMarginal):
 
 def explicit_energy(
     rng: np.random.Generator,
-    layer: Joint,
+    layer: Joint | LatentGaussian,
     scores: Scores,
     level: np.ndarray,
     slopes: np.ndarray,
@@ -114,16 +123,17 @@ def explicit_energy(
     """
     c = scores.theta[:, layer.hubs]
     with np.errstate(all="ignore"):
-        left = slopes - _along_hubs(layer, c)
+        left = slopes - layer.rest_slopes(c)
     is_usable = np.isfinite(left.sum(axis=1) + level) & (scores.weight > 0)
     if is_usable.sum() < MIN_POINTS:
         return None
     c, left, weight = c[is_usable], left[is_usable], scores.weight[is_usable]
+    exact = EXACT if isinstance(layer, Joint) else EXACT_BY_PREDICTOR
     functions: list[Atom] = []
     weights: list[float] = []
     for hub in range(c.shape[1]):
-        chosen, slope_weights, error = _of_one_hub(c, left[:, hub], weight, hub)
-        if not _quantile(np.abs(error), weight, SHARE) < EXACT:
+        chosen, slope_weights, error = _of_one_hub(c, left[:, hub], weight, hub, exact)
+        if not _quantile(np.abs(error), weight, SHARE) < exact:
             return None
         functions += chosen
         weights += slope_weights
@@ -134,7 +144,7 @@ def explicit_energy(
 
 
 def _of_one_hub(
-    c: np.ndarray, slope: np.ndarray, weight: np.ndarray, hub: int
+    c: np.ndarray, slope: np.ndarray, weight: np.ndarray, hub: int, exact: float
 ) -> tuple[list[Atom], list[float], np.ndarray]:
     """Functions of a hub whose derivatives add up to its gradient, the fewest first."""
     center = float(np.average(c[:, hub], weights=weight))
@@ -152,43 +162,54 @@ def _of_one_hub(
             size = _quantile(np.abs(error), weight, SHARE)
             if size < WORTHWHILE * best[0]:
                 best = size, used, weights, error
-        if best[0] < EXACT / 100:
+        if best[0] < exact / 100:
             break
-    _, used, weights, error = best
-    if best[0] < EXACT:
-        return [atoms[i] for i in used], list(weights), error
-    return _with_heavy_tail(c, slope, weight, hub, atoms)
+    size, used, weights, error = best
+    found = [atoms[i] for i in used], list(weights), error
+    if size < exact / 100:
+        return found
+    # Wrong functions may do within a narrow range: the right ones do better.
+    other = _with_heavy_tail(c, slope, weight, hub, atoms)
+    return other if _quantile(np.abs(other[2]), weight, SHARE) < size else found
 
 
 def _with_heavy_tail(
     c: np.ndarray, slope: np.ndarray, weight: np.ndarray, hub: int, atoms: list[Atom]
 ) -> tuple[list[Atom], list[float], np.ndarray]:
-    r"""The same with $\log(1 + e^{2 (c - a)})$, from a half-Cauchy or half-t prior."""
+    r"""The same with $\log(1 + e^{p (c - a)})$.
+
+    From a half-Cauchy or half-t prior, or from a prior of a bounded parameter.
+    """
     candidates = [[], *([atom] for atom in atoms[1:])]
 
-    def tail(place: float) -> Atom:
-        return Atom(hub, "softplus", 2.0, float(place), 1.0)
-
-    def fit(place: float, more: list[Atom]) -> tuple[np.ndarray, np.ndarray]:
-        used = [atoms[0], tail(place), *more]
+    def fit(tail: Atom, more: list[Atom]) -> tuple[np.ndarray, np.ndarray]:
+        used = [atoms[0], tail, *more]
         columns = np.stack([_derivative(atom, c) for atom in used], axis=1)
         return _robust_fit(columns, slope, weight)
 
-    def size(place: float, more: list[Atom]) -> float:
-        return float(np.median(np.abs(fit(place, more)[1])))
+    def size(tail: Atom, more: list[Atom]) -> float:
+        return float(np.median(np.abs(fit(tail, more)[1])))
 
-    sizes = [[size(place, more) for place in TAIL_PLACES] for more in candidates]
-    which, start = np.unravel_index(np.argmin(sizes), np.shape(sizes))
-    more, step = candidates[which], TAIL_PLACES[1] - TAIL_PLACES[0]
-    near = TAIL_PLACES[start]
+    def tail(power: float, place: float) -> Atom:
+        return Atom(hub, "softplus", power, float(place), 1.0)
+
+    trials = [
+        (size(tail(power, place), more), power, float(place), more)
+        for power in TAIL_POWERS
+        for more in candidates
+        for place in TAIL_PLACES
+    ]
+    _, power, near, more = min(trials, key=lambda trial: trial[0])
+    step = TAIL_PLACES[1] - TAIL_PLACES[0]
     found = scipy.optimize.minimize_scalar(
-        lambda place: size(place, more),
+        lambda place: size(tail(power, place), more),
         bounds=(near - step, near + step),
         method="bounded",
         options={"xatol": 1e-10},
     )
-    weights, error = fit(found.x, more)
-    return [atoms[0], tail(found.x), *more], list(weights), error
+    last = tail(power, found.x)
+    weights, error = fit(last, more)
+    return [atoms[0], last, *more], list(weights), error
 
 
 def _robust_fit(
@@ -205,16 +226,6 @@ def _robust_fit(
         size = _quantile(np.abs(error), weight, 0.5) + 1e-12
         trust = weight / (size**2 + error**2)
     return solution / unit, error
-
-
-def _along_hubs(layer: Joint, c: np.ndarray) -> np.ndarray:
-    """Derivatives of `rest_energy` along the hubs, by a complex step."""
-    grad = np.zeros_like(c)
-    for hub in range(c.shape[1]):
-        shifted = c.astype(complex)
-        shifted[:, hub] += 1j * STEP
-        grad[:, hub] = np.imag(layer.rest_energy(shifted)) / STEP
-    return grad
 
 
 def _values(functions: list[Atom], c: np.ndarray) -> np.ndarray:

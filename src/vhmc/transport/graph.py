@@ -112,7 +112,11 @@ class Graph(NamedTuple):
         """Parameters that may be hubs: scales, then others of high degree."""
         if self.hubs is not None:
             return self.hubs
+        return tuple(dict.fromkeys([*self.scales, *self.well_linked]))[:MAX_CANDIDATES]
+
+    @property
+    def well_linked(self) -> tuple[int, ...]:
+        """Parameters with many neighbours, most first."""
         degree = np.diff(self.edges.indptr)
         order = np.argsort(-degree, kind="stable")
-        high = [int(i) for i in order if degree[i] >= HUB_DEGREE * degree.max()]
-        return tuple(dict.fromkeys([*self.scales, *high]))[:MAX_CANDIDATES]
+        return tuple(int(i) for i in order if degree[i] >= HUB_DEGREE * degree.max())

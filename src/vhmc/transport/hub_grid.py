@@ -11,6 +11,8 @@ GRID_SIZES = {1: 400, 2: 56, 3: 26, 4: 14}
 """Points of the grid along each hub, by the number of hubs."""
 NUM_ZOOMS = 4
 """Grids in a row, each around the mass that the one before has found."""
+CLOSE = 0.9
+"""Width of the next grid, over that of the last, from which there is no next one."""
 TEMPERATURES = 4.0 ** np.arange(12)
 LEAST_WIDTH = 0.02
 """Least width of a hub's marginal, over that of the evaluated hubs."""
@@ -66,7 +68,10 @@ def _zoomed(
             above = size - 1 - np.searchsorted(np.cumsum(mass[::-1]), TAIL)
             margin = (1 + (above - below) / 12) * (axis[1] - axis[0])
             ends.append((axis[below] - margin, axis[above] + margin))
+        before = low, high
         low, high = np.array(ends).T.clip(energy.low, energy.high)
+        if np.all(high - low > CLOSE * (before[1] - before[0])):
+            break
     return axes, density
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vhmc._types import Shared
 from vhmc.structure.fill import Fill, LevelFill
-from vhmc.transport.conditional import AbstractConditional, Moments
+from vhmc.transport.conditional import STEP, AbstractConditional, Moments
 from vhmc.transport.hub_functions import Term, evaluate
 
 LEAST_PIVOT = 1e-13
@@ -52,6 +52,15 @@ class Joint(AbstractConditional):
             parts = [c[i : i + most] for i in range(0, len(c), most)]
             return np.concatenate([self._dense_energy(part) for part in parts])
         return self._sparse_energy(c)
+
+    def rest_slopes(self, c: np.ndarray) -> np.ndarray:
+        """Derivatives of `rest_energy` along the hubs, by a complex step."""
+        grad = np.zeros_like(c)
+        for hub in range(c.shape[1]):
+            shifted = c.astype(complex)
+            shifted[:, hub] += 1j * STEP
+            grad[:, hub] = np.imag(self.rest_energy(shifted)) / STEP
+        return grad
 
     @property
     def is_dense(self) -> bool:

@@ -80,6 +80,18 @@ class LatentGaussian(AbstractLayer):
     def log_det_grad(self, x: np.ndarray) -> np.ndarray:
         return _by_chunk(_volume_grads, self, x)
 
+    def rest_energy(self, c: np.ndarray) -> np.ndarray:
+        r"""Energies that integrating the rest out leaves at hubs, one point a row.
+
+        $\frac12 \log \det P - \frac12 h^\top P^{-1} h
+        + \frac12 m^\top D m - b^\top m$, with $h = q + A^\top (b - D m)$.
+        """
+        return _by_chunk(_rest_energies, self, c)
+
+    def rest_slopes(self, c: np.ndarray) -> np.ndarray:
+        """Derivatives of `rest_energy` along the hubs."""
+        return _by_chunk(_rest_slopes, self, c)
+
     @property
     def linear_part(self) -> np.ndarray:
         """Of the rest given the middle hubs."""
@@ -112,8 +124,18 @@ class LatentGaussian(AbstractLayer):
         """Log determinant at one point, for JAX."""
         return -jnp.sum(jnp.log(jnp.diagonal(self._conditional(x[self.hubs])[0])))
 
+    def energy_of_hubs(self, c: Vector) -> Scalar:
+        """What integrating the rest out leaves at one point, for JAX."""
+        factor, mean, constant = self._integrated(c)
+        half = factor.T @ mean
+        return jnp.sum(jnp.log(jnp.diagonal(factor))) - 0.5 * half @ half + constant
+
     def _conditional(self, c: Shared) -> tuple[Shared, Shared]:
         """Cholesky factor of the precision, and the mean, given the hubs."""
+        return self._integrated(c)[:2]
+
+    def _integrated(self, c: Shared) -> tuple[Shared, Shared, Shared]:
+        """The same, and the energy of a rest of zero."""
         offset, slopes = affine_parts(self.quantity, self.hubs, self.rest, c)
         phi = evaluate(self.terms, c[None])[:, 0]
         own, own_linear, outer, outer_linear = (
@@ -122,7 +144,8 @@ class LatentGaussian(AbstractLayer):
         precision = own + slopes.T @ outer @ slopes
         linear = own_linear + slopes.T @ (outer_linear - outer @ offset)
         factor = jnp.linalg.cholesky(precision)
-        return factor, cho_solve((factor, True), linear)
+        constant = 0.5 * offset @ outer @ offset - outer_linear @ offset
+        return factor, cho_solve((factor, True), linear), constant
 
 
 def affine_parts(
@@ -184,6 +207,14 @@ def _volumes(layer: LatentGaussian, x: Vector) -> Scalar:
 
 def _volume_grads(layer: LatentGaussian, x: Vector) -> Vector:
     return jax.grad(layer.volume)(x)
+
+
+def _rest_energies(layer: LatentGaussian, c: Vector) -> Scalar:
+    return layer.energy_of_hubs(c)
+
+
+def _rest_slopes(layer: LatentGaussian, c: Vector) -> Vector:
+    return jax.grad(layer.energy_of_hubs)(c)
 
 
 @eqx.filter_jit

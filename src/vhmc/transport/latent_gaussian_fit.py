@@ -18,6 +18,8 @@ from vhmc.transport.latent_gaussian import Factors, LatentGaussian, affine_at
 RIDGES = 1e-10, 1e-7, 1e-4, 1e-2
 """In units of each column's mean square."""
 REWEIGHTINGS = 4
+TRIAL_REWEIGHTINGS = 2
+"""The same where functions are only compared."""
 MAX_TERMS = 4
 WORTHWHILE = 0.7
 """A further function must leave less than this of the held-out error."""
@@ -50,7 +52,7 @@ class LatentGaussianFit:
         self._predictor = predictor
         self._hubs = np.array(predictor.hubs)
         self._rest = np.setdiff1d(np.arange(dim), self._hubs)
-        self._dictionary = Dictionary(self._hubs.tolist(), *location(scores), links)
+        self._links = links
         offset, slopes = affine_at(
             predictor.quantity, self._hubs, self._rest, scores.theta[:, self._hubs]
         )
@@ -67,16 +69,19 @@ class LatentGaussianFit:
         """Functions of the hubs that two of the factors depend on, and the ridge."""
         choice = Choice(tuple(self._hubs.tolist()), ((),), ((),), RIDGES[1])
         error = self._error(choice)
-        while len(choice.terms) < MAX_TERMS and error > GOOD:
-            trials = [
-                one._replace(linear_terms=one.terms)
-                for one in self._dictionary.extensions(choice)
-            ]
-            errors = [self._error(one) for one in trials]
-            best = int(np.argmin(errors)) if errors else -1
-            if best < 0 or not errors[best] < WORTHWHILE * error:
-                break
-            choice, error = trials[best], errors[best]
+        # Functions of hubs that the program uses beyond the predictor, then of all.
+        for hubs in (self._predictor.outer_hubs, self._predictor.hubs):
+            dictionary = Dictionary(hubs, *self._middle, self._links)
+            while len(choice.terms) < MAX_TERMS and error > GOOD:
+                trials = [
+                    one._replace(linear_terms=one.terms)
+                    for one in dictionary.extensions(choice)
+                ]
+                errors = [self._error(one) for one in trials]
+                best = int(np.argmin(errors)) if errors else -1
+                if best < 0 or not errors[best] < WORTHWHILE * error:
+                    break
+                choice, error = trials[best], errors[best]
         ridges = [choice._replace(ridge=ridge) for ridge in RIDGES]
         return min(ridges, key=self._error)
 
@@ -101,13 +106,15 @@ class LatentGaussianFit:
             self._scores.weight * part for part in (~self._is_out, self._is_out)
         )
         try:
-            errors = self._fitted(choice, kept)[1]
+            errors = self._fitted(choice, kept, TRIAL_REWEIGHTINGS)[1]
         except np.linalg.LinAlgError:
             return np.inf
         # Points far out, where no choice does well, must not decide.
         return float(np.minimum(errors, 1.0) @ out / max(out.sum(), 1e-300))
 
-    def _fitted(self, choice: Choice, weight: np.ndarray) -> tuple[Factors, np.ndarray]:
+    def _fitted(
+        self, choice: Choice, weight: np.ndarray, number_of_fits: int = REWEIGHTINGS
+    ) -> tuple[Factors, np.ndarray]:
         """Factors for weighted points, and squared errors by dimension at all."""
         phi = choice.values(self._scores.theta)[0]
         right = self._scores.grad[:, self._rest]
@@ -119,7 +126,7 @@ class LatentGaussianFit:
         white, target = design / widths[:, None], right / widths
         errors = np.sum(target**2, axis=1) / size
         trust = weight / (np.median(errors[weight > 0]) + errors)
-        for _ in range(REWEIGHTINGS):
+        for _ in range(number_of_fits):
             weights = _solved(
                 white, target, trust, choice.ridge, self._is_positive(phi)
             )
@@ -215,10 +222,12 @@ def _solved(
         weights[is_used] = np.linalg.solve(
             matrix[np.ix_(is_used, is_used)], target[is_used]
         )
-        is_wrong = is_positive & (weights < 0)
-        if not is_wrong.any():
+        wrong = np.flatnonzero(is_positive & (weights < 0))
+        if not len(wrong):
             return weights / unit
-        is_used[np.argmin(np.where(is_wrong, weights, 0.0))] = False
+        # The worse half at a time: one by one would take as many solves as unknowns.
+        order = np.argsort(weights[wrong])
+        is_used[wrong[order[: (len(wrong) + 1) // 2]]] = False
 
 
 def _some(rng: np.random.Generator, weight: np.ndarray, most: int) -> np.ndarray:

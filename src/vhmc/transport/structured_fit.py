@@ -16,7 +16,7 @@ from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
 from vhmc.transport.latent_gaussian import LatentGaussian
-from vhmc.transport.latent_gaussian_fit import LatentGaussianFit
+from vhmc.transport.latent_gaussian_fit import GOOD, LatentGaussianFit
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
 from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
@@ -111,8 +111,11 @@ def best_structured(
 
     Returns None if the points are too few or too far apart for any.
     """
-    trials = []
-    for one in [None] if choice is None else [None, choice]:
+    trials: list[Structured] = []
+    options = [None] if choice is None else [None, choice]
+    for one in options if graph.predictor is None else reversed(options):
+        if graph.predictor is not None and _is_good(trials, points, weights):
+            break  # a search among functions takes many times as long
         # Points scattered over many orders of magnitude leave nothing to solve with.
         with contextlib.suppress(np.linalg.LinAlgError, ValueError):
             trials.append(fit_structured(rng, points, graph, weights, one))
@@ -121,6 +124,17 @@ def best_structured(
     common = np.min([typicality(one.transport, points) for one in trials], axis=0)
     common = common + 1e-3 * weights
     return min(trials, key=lambda one: typical_error(one.transport, points, common))
+
+
+def _is_good(
+    trials: list[Structured], points: EvaluatedPoints, weights: np.ndarray
+) -> bool:
+    """Whether a map leaves hardly anything for other functions to explain."""
+    for one in trials:
+        typical = typicality(one.transport, points) + 1e-3 * weights
+        if typical_error(one.transport, points, typical) < GOOD:
+            return True
+    return False
 
 
 def with_hub_map(
@@ -134,7 +148,7 @@ def with_hub_map(
         return TransportMap((conditional,))
     level, slopes = marginal_data(conditional, scores, energy)
     marginal: AbstractMarginal | None = None
-    if isinstance(conditional, Joint):
+    if isinstance(conditional, Joint | LatentGaussian):
         marginal = explicit_energy(rng, conditional, scores, level, slopes)
     if len(conditional.hubs) > MAX_HUBS:
         if marginal is None:
