@@ -145,7 +145,8 @@ def test_another_mode_as_low_is_bad_and_a_high_one_is_nothing():
     ends = np.array([[0.0, 0.0], [20.0, 0.0]])
 
     def found(energies, ends=ends):
-        modes = Modes(ends, np.array(energies), has_mode=True)
+        still = np.zeros_like(ends), np.ones(len(ends), dtype=bool)
+        modes = Modes(ends, np.array(energies), *still, has_mode=True)
         return missed_modes(ends, modes, draws)
 
     (status, message), *_ = found([0.0, 1.0])

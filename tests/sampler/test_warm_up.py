@@ -8,7 +8,9 @@ from vhmc.sampler.locate import Located, Modes, locate
 from vhmc.sampler.warm_up import warm_up
 from vhmc.transport.affine import Affine
 
-ONE_MODE = Modes(np.zeros((1, 8)), np.zeros(1), has_mode=True)
+ONE_MODE = Modes(
+    np.zeros((1, 8)), np.zeros(1), np.zeros((1, 8)), np.ones(1, dtype=bool), True
+)
 
 
 def test_it_leaves_a_mode_for_the_mass():

@@ -22,6 +22,8 @@ NUM_PLACES = 8
 NEWTON_STEPS = 3
 CLOSE = 0.01
 """Squared distance from the mode, in standard deviations, that is close enough."""
+ARRIVED = 0.1
+"""Squared distance from the mode, in standard deviations a dimension, of an arrival."""
 HALF_WIDTH = 2.0
 """Of the box of random starts, as in Stan."""
 
@@ -34,12 +36,16 @@ class Modes(NamedTuple):
 
     ends: lowest point of every descent, one a row.
     energies: true energies there.
+    grads: their true gradients there, zero along what was held.
+    arrived: whether a descent has come to a mode, as far as its own curvature tells.
     has_mode: whether the energy curves upwards at the best end.
     held: coordinates that each descent held at the values of its start.
     """
 
     ends: np.ndarray
     energies: np.ndarray
+    grads: np.ndarray
+    arrived: np.ndarray
     has_mode: bool
     held: tuple[int, ...] = ()
 
@@ -96,12 +102,35 @@ def locate(
             descent.close()
     found = [descent for descent in descents if descent.path]
     layer, is_convex = first_layer(evaluate, best[0].path, hessian)
-    modes = Modes(
-        np.stack([descent.theta for descent in found]),
-        np.array([descent.energy for descent in found]),
-        is_convex,
-    )
+    modes = modes_of(found, len(origin), is_convex)
     return Located(layer, layers_on_path(best), modes)
+
+
+def modes_of(
+    descents: list[Descent],
+    dim: int,
+    has_mode: bool,
+    held: tuple[int, ...] = (),
+) -> Modes:
+    """Where these descents ended; each has a path."""
+    return Modes(
+        np.array([descent.theta for descent in descents]).reshape(-1, dim),
+        np.array([descent.energy for descent in descents]),
+        np.array([descent.path[-1].grad for descent in descents]).reshape(-1, dim),
+        np.array([has_arrived(descent.path) for descent in descents], dtype=bool),
+        has_mode,
+        held,
+    )
+
+
+def has_arrived(path: list[Evaluated]) -> bool:
+    """Whether Newton's step at the end of a descent is short, in standard deviations.
+
+    By the curvature that the descent saw: squared, the step is the gradient's length
+    where that is one in every direction.
+    """
+    whitened = path_layer(path).factor.T @ path[-1].grad
+    return bool(whitened @ whitened < ARRIVED * len(whitened))
 
 
 def starts(

@@ -17,9 +17,9 @@ from vhmc.sampler.locate import (
     FIRST_LEG,
     MAX_STARTS,
     Located,
-    Modes,
     first_layer,
     is_finished,
+    modes_of,
     no_start,
     path_layer,
     starts,
@@ -73,10 +73,5 @@ def locate_given(
     best = found[int(np.argmax(np.nan_to_num(bounds, nan=-np.inf)))]
     layer, _ = first_layer(evaluate, best.path, hessian)
     arrived = [descent for descent in found if is_finished(descent)]
-    modes = Modes(
-        np.array([descent.theta for descent in arrived]).reshape(-1, len(origin)),
-        np.array([descent.energy for descent in arrived]),
-        has_mode=True,
-        held=tuple(held),
-    )
+    modes = modes_of(arrived, len(origin), has_mode=True, held=tuple(held))
     return Located(layer, [], modes)

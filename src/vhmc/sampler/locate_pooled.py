@@ -14,7 +14,7 @@ from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
 from vhmc.sampler.descents import Descent, descend
 from vhmc.sampler.effects import Effects, NonCentred
-from vhmc.sampler.locate import Located, Modes, is_finished, path_layer
+from vhmc.sampler.locate import Located, is_finished, modes_of, path_layer
 from vhmc.sampler.warm_up import FEWEST, not_narrower
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine
@@ -71,7 +71,7 @@ def locate_pooled(
     layer = _followed(rng, evaluate, layer, same, second, may_narrow=False)
     layer = _followed(rng, evaluate, layer, same, left - first - second)
     # No mode was looked for, so none is said to be there: the verdict heeds that.
-    return Located(layer, [], Modes(np.zeros((0, dim)), np.zeros(0), has_mode=False))
+    return Located(layer, [], modes_of([], dim, has_mode=False))
 
 
 def _followed(

@@ -23,7 +23,7 @@ from vhmc.sampler.correction import (
     resolve,
 )
 from vhmc.sampler.drawing import Drawn, draw
-from vhmc.sampler.locate import Modes
+from vhmc.sampler.locate import Modes, modes_of
 from vhmc.sampler.model_graph import fitting_graph, labels_of
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
@@ -351,4 +351,4 @@ def _moment(report: RoundReport) -> Moment:
 
 def _no_modes(dim: int) -> Modes:
     """No search was made, so no other mode is known."""
-    return Modes(np.zeros((0, dim)), np.zeros(0), has_mode=True)
+    return modes_of([], dim, has_mode=True)
