@@ -53,6 +53,11 @@ def bulk_ess(draws: ArrayLike) -> np.ndarray:
     return _by_parameter("ess", draws, method="bulk")
 
 
+def mean_ess(draws: ArrayLike) -> np.ndarray:
+    """ArviZ's ESS for the mean itself, for draws of shape (chain, draw, ...)."""
+    return _by_parameter("ess", draws, method="mean")
+
+
 def split_rhat(draws: ArrayLike) -> np.ndarray:
     r"""Rank-normalised split R-hat, for draws of shape (chain, draw, ...).
 
