@@ -116,6 +116,22 @@ def test_densities_and_gradients_are_equal(same):
         np.testing.assert_allclose(*grads, rtol=1e-8, atol=1e-8 * np.abs(grads).max())
 
 
+def test_constants_are_kept(same):
+    """All but one of Stan: it does not know that a bound cuts a Cauchy in half."""
+    _, targets = same
+    thetas = np.zeros((1, targets["jax"].dim))
+    energy = {kind: target.evaluate(thetas).energy for kind, target in targets.items()}
+    np.testing.assert_allclose(energy["pymc"], energy["numpyro"], rtol=1e-8)
+    np.testing.assert_allclose(energy["stan"], energy["pymc"] + np.log(2), rtol=1e-8)
+
+
+def test_improper_priors_are_named():
+    """Their constant is arbitrary, and so would the evidence be."""
+    for kind in ("numpyro", "pymc"):
+        assert schools(kind).constants == ""
+        assert "the prior of beta is improper" in kidiq(kind).constants
+
+
 def test_names_and_shapes_are_equal(same):
     _, targets = same
     thetas = np.random.default_rng(1).normal(size=(2, 3, targets["jax"].dim))

@@ -170,4 +170,6 @@ def _show(posterior: Any, folder: Path, most: int = 12) -> None:
     console.print(table)
     if len(summary) > most:
         say(f"and {len(summary) - most} more in {folder / 'summary.csv'}")
+    if posterior.evidence is not None and not posterior.constants:
+        say(f"log evidence {posterior.evidence}")
     say(f"{posterior.num_evaluations} evaluations; the report is {folder / REPORT}")

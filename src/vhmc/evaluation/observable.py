@@ -1,8 +1,8 @@
 r"""What a target knows of itself where its likelihood is a model with normal errors.
 
-The energy is $U(\theta) = p(\theta) + \frac12 |(F(\theta) - y) / \sigma|^2$ up to a
-constant, with $p$ the prior's energy, $F$ the forward model's outputs and $y$ the data.
-A surrogate may then learn $F$ in place of $U$.
+The energy is $U(\theta) = p(\theta) + \frac12 |(F(\theta) - y) / \sigma|^2$, with $p$
+the prior's energy and the constant of the errors, $F$ the forward model's outputs and
+$y$ the data. A surrogate may then learn $F$ in place of $U$.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,8 @@ class Observable(NamedTuple):
 
     data: measured outputs.
     sd: standard deviations of their errors.
-    prior: energy of the prior on the unconstrained space, for JAX to trace.
+    prior: energy of the prior on the unconstrained space, with the constant of the
+        errors' density, for JAX to trace.
     prior_rows: its values and gradients on the host, at one point a row.
     """
 

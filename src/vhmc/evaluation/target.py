@@ -2,6 +2,7 @@
 
 import abc
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -71,6 +72,19 @@ class Counter:
         return self._total
 
 
+def improper(names: Sequence[str]) -> str:
+    """What a target says of its constants if priors have no integral; else nothing.
+
+    names: of the parameters with such priors.
+    """
+    if not names:
+        return ""
+    return (
+        f"the evidence means nothing: the prior of {', '.join(names)} is improper, so "
+        "that its constant is arbitrary"
+    )
+
+
 class Target(abc.ABC):
     """A posterior on an unconstrained vector, with every evaluation counted.
 
@@ -87,12 +101,15 @@ class Target(abc.ABC):
     is_serial: whether the points of a batch are evaluated one after the other.
     observable: data and prior of a forward model with normal errors, whose outputs are
         then part of every answer; None for other models.
+    constants: why the integral of the density means nothing, in a sentence; empty if it
+        is the evidence, or that of a density which the user has written.
     """
 
     route: str
     price: int = 1
     is_serial: bool = False
     observable: Observable | None = None
+    constants: str = ""
 
     def __init__(self, parameters: Space):
         self.parameters = parameters

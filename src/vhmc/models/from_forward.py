@@ -41,10 +41,11 @@ def from_forward(
     r"""Target of a forward model whose outputs are measured with normal errors.
 
     The log density is that of the prior less
-    $\frac12 \sum_i (F_i(\theta) - y_i)^2 / \sigma_i^2$. The outputs of every
-    evaluation are kept, and `vhmc.sample` may learn them in place of the log density:
-    each evaluation then teaches as many numbers as there are data. The outputs and one
-    vector-Jacobian product at one point count as one evaluation.
+    $\frac12 \sum_i (F_i(\theta) - y_i)^2 / \sigma_i^2$, with the constants of normal
+    densities. The outputs of every evaluation are kept, and `vhmc.sample` may learn
+    them in place of the log density: each evaluation then teaches as many numbers as
+    there are data. The outputs and one vector-Jacobian product at one point count as
+    one evaluation.
 
     forward: takes a vector of length `dim` in the user's space and returns the outputs,
         as many as there are data.

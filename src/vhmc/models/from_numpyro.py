@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from vhmc._imports import load_extra
 from vhmc._types import Scalar, Vector
 from vhmc.evaluation.space import Space
-from vhmc.evaluation.target import Target
+from vhmc.evaluation.target import Target, improper
 from vhmc.models.batches import batched
 from vhmc.models.traced import TracedTarget
 
@@ -28,7 +28,9 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
     """
     load_extra("numpyro", "from_numpyro", "numpyro")
     space = NumPyroSpace(model, args, kwargs)
-    return TracedTarget(space.energy, space)
+    target = TracedTarget(space.energy, space)
+    target.constants = improper(space.flat)
+    return target
 
 
 class NumPyroSpace(Space):
@@ -48,6 +50,7 @@ class NumPyroSpace(Space):
             raise ValueError("the model has no parameters: no sample site without obs")
         self.names = list(latent)
         self.shapes = {name: site["shape"] for name, site in latent.items()}
+        self.flat = [n for n, s in latent.items() if _is_flat(s["fn"])]
         self._has_data = len(latent) < len(sampled)
         # A list, as JAX sorts the names of a dict: this keeps the model's order.
         zeros = [jnp.zeros(site["unconstrained_shape"]) for site in latent.values()]
@@ -123,6 +126,15 @@ def _traced_sites(
 
     jax.eval_shape(run)
     return found
+
+
+def _is_flat(distribution: Any) -> bool:
+    """Whether a prior is NumPyro's constant, in a plate or not."""
+    from numpyro.distributions import ImproperUniform
+
+    while hasattr(distribution, "base_dist"):
+        distribution = distribution.base_dist
+    return isinstance(distribution, ImproperUniform)
 
 
 def _dims(name: str, site: dict[str, Any]) -> list[str]:

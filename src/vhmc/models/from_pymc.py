@@ -10,7 +10,7 @@ import numpy as np
 from vhmc._imports import load_extra
 from vhmc._types import Scalar, Vector
 from vhmc.evaluation.space import Space
-from vhmc.evaluation.target import Target
+from vhmc.evaluation.target import Target, improper
 from vhmc.evaluation.user_code import Guarded
 from vhmc.models.caller import Caller
 from vhmc.models.host import HostTarget
@@ -42,12 +42,24 @@ def from_pymc(
     # Tracing an Op may raise any exception; nothing is evaluated by then.
     energy, obstacle = Guarded(_traced_energy)(model, space)
     if not obstacle:
-        return TracedTarget(energy, space)
+        target: Target = TracedTarget(energy, space)
+        target.constants = improper(_flat(model))
+        return target
     function = model.logp_dlogp_function(ravel_inputs=True)
     function.set_extra_values({})
     caller = Caller(function, parallel=parallel, timeout=timeout)
     route = f"compiled by PyTensor, as JAX cannot trace it ({obstacle})"
-    return HostTarget(caller, space, route, is_serial=caller.is_serial)
+    target = HostTarget(caller, space, route, is_serial=caller.is_serial)
+    target.constants = improper(_flat(model))
+    return target
+
+
+def _flat(model: Any) -> list[str]:
+    """Names of the parameters whose prior is PyMC's constant."""
+    from pymc import Flat, HalfFlat
+
+    kinds = tuple(type(prior.dist().owner.op) for prior in (Flat, HalfFlat))
+    return [var.name for var in model.free_RVs if isinstance(var.owner.op, kinds)]
 
 
 def _traced_energy(model: Any, space: "PyMCSpace") -> Callable[[Vector], Scalar]:

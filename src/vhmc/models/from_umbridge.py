@@ -20,6 +20,7 @@ from vhmc.models.least_squares import (
     LogLikelihood,
     as_log_prior,
     least_squares_target,
+    log_constant,
     normal_errors,
 )
 from vhmc.numerics.constraints import AbstractConstraint
@@ -258,8 +259,10 @@ def _density(density: Density | None, size: int, name: str) -> ValueAndGrad:
     if not (sd > 0).all():
         raise ValueError(f"standard deviations of the {name} must be positive")
 
+    constant = log_constant(sd)
+
     def normal(value: np.ndarray) -> tuple[float, np.ndarray]:
         standardised = (value - mean) / sd
-        return -0.5 * standardised @ standardised, -standardised / sd
+        return constant - 0.5 * standardised @ standardised, -standardised / sd
 
     return normal

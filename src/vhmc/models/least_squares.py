@@ -1,7 +1,8 @@
 """Posteriors of forward models with independent normal errors: outputs are kept.
 
 The log density is the prior's less half of the sum of squared misfits, so that a
-surrogate may learn the outputs in place of the log density.
+surrogate may learn the outputs in place of the log density. The constant of the errors
+is taken with the prior.
 """
 
 from collections.abc import Callable
@@ -90,9 +91,11 @@ def least_squares_target(
         timeout=timeout,
     )
 
+    constant = log_constant(sd)
+
     def prior(theta: Vector) -> Scalar:
         value = jnp.asarray(log_prior(parameters.flat_values(theta)), dtype=float)
-        return -value.reshape(())
+        return -value.reshape(()) - constant
 
     def prior_with_jacobian(theta: Vector) -> Scalar:
         return prior(theta) - parameters.unflatten(theta)[1]
@@ -157,4 +160,10 @@ def as_log_prior(prior: Prior, dim: int) -> Callable[[Any], Any]:
         ) from error
     if not ((sd > 0) & np.isfinite(sd)).all():
         raise ValueError("standard deviations of the prior must be positive")
-    return lambda theta: -0.5 * jnp.sum(((theta - mean) / sd) ** 2)
+    constant = log_constant(sd)
+    return lambda theta: constant - 0.5 * jnp.sum(((theta - mean) / sd) ** 2)
+
+
+def log_constant(sd: np.ndarray) -> float:
+    """Log density of independent normals at their means."""
+    return float(-np.sum(np.log(sd)) - 0.5 * np.size(sd) * np.log(2 * np.pi))

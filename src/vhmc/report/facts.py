@@ -186,10 +186,17 @@ def _words(posterior: Any) -> dict[str, Any]:
         "seconds": posterior.seconds,
         "failures": dict(Counter(f.reason for f in posterior.failures).most_common(5)),
         "settings": posterior.settings,
+        "evidence": _evidence(posterior),
         "structure": str(posterior.structure or ""),
         "source": posterior.structure.source if posterior.structure else "none",
         "versions": versions(),
     }
+
+
+def _evidence(posterior: Any) -> str:
+    """The log evidence and its error; empty if there is none."""
+    has_meaning = posterior.evidence is not None and not posterior.constants
+    return str(posterior.evidence) if has_meaning else ""
 
 
 def versions() -> dict[str, str]:

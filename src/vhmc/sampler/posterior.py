@@ -23,9 +23,15 @@ from vhmc.sampler.correction import (
     expect,
     mean_of_chains,
 )
+from vhmc.sampler.evidence import Evidence
 from vhmc.sampler.verdict import Verdict
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
+
+NOT_CHECKED = (
+    "none of these draws was checked: give a larger budget, or go on with the run that "
+    "was interrupted"
+)
 
 
 class Failure(NamedTuple):
@@ -63,6 +69,9 @@ class Posterior:
     history: what each round of training saw, before the surrogate was fitted to it.
     settings: arguments of `sample` that reproduce the run.
     structure: conditional independence of the parameters that the run has used.
+    evidence: log of the integral of the density as the model gives it, with its
+        standard error; `log_evidence` is the same where that means something.
+    constants: why it means nothing, in a sentence; empty where it does.
     """
 
     parameters: Space
@@ -81,6 +90,8 @@ class Posterior:
     history: tuple[Moment, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     structure: Structure | None = None
+    evidence: Evidence | None = None
+    constants: str = ""
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:
@@ -118,10 +129,7 @@ class Posterior:
         if self.verdict is None:
             raise ValueError("only draws of vhmc.sample have estimates of their errors")
         if self.check is None or self.uncorrected is None:
-            raise ValueError(
-                "none of these draws was checked: give a larger budget, or go on with "
-                "the run that was interrupted"
-            )
+            raise ValueError(NOT_CHECKED)
 
         def values(thetas: np.ndarray) -> np.ndarray:
             if function is None:
@@ -137,6 +145,25 @@ class Posterior:
         ess = float(np.nanmin(bulk_ess(uncorrected))) if is_long else 1.0
         flat = uncorrected.reshape(-1, uncorrected.shape[-1])
         return expect(flat, checked, check.probability, check.weights, ess)
+
+    @property
+    def log_evidence(self) -> Evidence:
+        """Log of the integral of prior times likelihood, and its standard error.
+
+        It is the evidence of the model, for Bayes factors, if the density has all its
+        constants: those of the likelihood, and a prior that integrates to one on the
+        support of its parameters. The models of NumPyro and PyMC do, and those of Stan
+        but for bounds that cut a prior (half a normal takes `log 2` more). A density
+        that is written by hand counts as it is given. It takes no evaluation and rests
+        on the checked draws, whatever the correction: trust it as far as the verdict.
+        """
+        if self.verdict is None:
+            raise ValueError("only a run of vhmc.sample has an evidence")
+        if self.constants:
+            raise ValueError(self.constants)
+        if self.evidence is None:
+            raise ValueError(NOT_CHECKED)
+        return self.evidence
 
     def to_arviz(self, log_likelihood: bool = False) -> Any:
         """InferenceData (ArviZ 0) or DataTree (ArviZ 1), with costs as attributes.
@@ -155,6 +182,8 @@ class Posterior:
             attributes["verdict"] = self.verdict.status
             attributes["reasons"] = json.dumps(self.verdict.reasons)
             attributes["correction"] = self.correction
+        if self.evidence is not None and not self.constants:
+            attributes["log_evidence"], attributes["log_evidence_error"] = self.evidence
         groups = {"posterior": self.draws, "sample_stats": self.stats}
         if log_likelihood:
             groups["log_likelihood"] = self.parameters.log_likelihood(

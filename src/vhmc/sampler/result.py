@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.correction import NONE, Corrected
+from vhmc.sampler.evidence import Evidence, log_evidence
 from vhmc.sampler.posterior import Posterior
 from vhmc.structure.record import Structure
 
@@ -45,5 +48,16 @@ def result(
         uncorrected=evaluator.outward(attempt.theta),
         evaluation_log=evaluator.evaluation_log,
         structure=structure.with_hubs(surrogate.transport.hubs),
+        evidence=_evidence(attempt),
+        constants=evaluator.target.constants,
         **more,
     )
+
+
+def _evidence(attempt: Attempt) -> Evidence | None:
+    """The evidence, if any draw was checked."""
+    if attempt.check is None:
+        return None
+    # With numbers of its own, so that a run that goes on has the same draws.
+    rng = np.random.default_rng(0)
+    return log_evidence(rng, attempt.surrogate, attempt.drawn, attempt.check)

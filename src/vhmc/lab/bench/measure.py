@@ -28,6 +28,7 @@ class TimedTarget(Target):
         self._counter = target._counter
         self.target, self.route, self.price = target, target.route, target.price
         self.is_serial, self.observable = target.is_serial, target.observable
+        self.constants = target.constants
         self.seconds = 0.0
 
     def fingerprint(self) -> str:

@@ -62,8 +62,8 @@ class BridgeStanModel:
         return shapes
 
     def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density with the Jacobian of the constraints, and its gradient."""
-        value, grad = self._model.log_density_gradient(theta)
+        """Log density with all constants and Jacobians, and its gradient."""
+        value, grad = self._model.log_density_gradient(theta, propto=False)
         return value, np.asarray(grad)
 
     def write(self, thetas: np.ndarray, is_whole: bool, seed: int) -> np.ndarray:

@@ -104,7 +104,7 @@ int vhmc_stan_value_and_grad(void* model, double* value, double* grad, char** er
     std::vector<double> answer;
     std::vector<int> no_integers;
     std::ostringstream messages;
-    *value = stan::model::log_prob_grad<true, true>(*stan_model, theta, no_integers,
+    *value = stan::model::log_prob_grad<false, true>(*stan_model, theta, no_integers,
                                                     answer, &messages);
     std::copy(answer.begin(), answer.end(), grad);
   });

@@ -66,7 +66,7 @@ class HttpstanModel:
         return {name: tuple(map(int, extents)) for name, *extents in rows}
 
     def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density with the Jacobian of the constraints, and its gradient."""
+        """Log density with all constants and Jacobians, and its gradient."""
         grad = np.array(theta, dtype=float)
         value, error = ctypes.c_double(), ctypes.c_char_p()
         result = ctypes.byref(value), grad, ctypes.byref(error)
