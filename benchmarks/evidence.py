@@ -19,6 +19,7 @@ import numpyro
 import numpyro.distributions as dist
 import pymc as pm
 import scipy.integrate
+import scipy.special
 import scipy.stats
 from jax.scipy.stats import norm
 
@@ -46,6 +47,7 @@ def readings():
 
 
 def conjugate():
+    """Their posterior by hand."""
     y, truth = readings()
 
     def log_density(p):
@@ -55,6 +57,7 @@ def conjugate():
 
 
 def numpyro_normal():
+    """The same by NumPyro."""
     y, truth = readings()
 
     def model():
@@ -65,6 +68,7 @@ def numpyro_normal():
 
 
 def stan_normal():
+    """The same by Stan, with sampling statements."""
     y, truth = readings()
     return vhmc.from_stan(STAN, {"N": len(y), "y": y}), truth
 
@@ -82,12 +86,14 @@ def pymc_counts():
 
 
 def design(dim):
+    """Inputs and outputs of a regression."""
     rng = np.random.default_rng(dim)
     rows = rng.standard_normal((3 * dim, dim))
     return rows, rows @ rng.standard_normal(dim) + rng.standard_normal(3 * dim)
 
 
 def regression(dim):
+    """Unit errors and unit priors."""
     rows, y = design(dim)
 
     def log_density(beta):

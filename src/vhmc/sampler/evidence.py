@@ -22,7 +22,8 @@ from vhmc.surrogate.surrogate import Surrogate
 MOST_DRAWS = 2000
 """Draws of the standard normal at one end of the bridge, at most.
 
-The residual at 8,000 took over a second, and its error was a tenth of the weights'."""
+The residual at 8,000 took over a second; with 2,000 the error of the bridge was half of
+that of the weights at most, on five runs in 2 to 30 dimensions."""
 UNSTABLE = 0.7
 """Pareto k of the weights above which their mean has no error that can be estimated."""
 
