@@ -13,7 +13,7 @@ from vhmc.report.facts import facts_of, load
 from vhmc.report.page import MOST_CARDS, render
 
 NASTY = "<script>alert(1)</script>"
-BY_NAME = "names", "doubts", "means", "errors", "ess", "rhat"
+BY_NAME = "names", "doubts", "moments", "means", "errors", "ess", "rhat"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 

@@ -159,12 +159,18 @@ def _show(posterior: Any, folder: Path, most: int = 12) -> None:
     for reason in verdict.reasons:
         say(f"- {reason}")
     summary = posterior.summary()
-    table = Table("", "mean", "sd", "ESS", "R-hat", box=None, pad_edge=False)
+    lacks = "moments" in summary.columns
+    more = ("5%", "median", "95%") if lacks else ()
+    table = Table("", "mean", "sd", *more, "ESS", "R-hat", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for name, row in summary.iloc[:most].iterrows():
+        mean, sd = f"{row['mean']:.4g}", f"{row['sd']:.3g}"
+        if lacks and row["moments"]:
+            is_mean = row["moments"] == "no mean"
+            mean, sd = ("no mean", "–") if is_mean else (mean, "no sd")
         table.add_row(
-            *(escape(str(name)), f"{row['mean']:.4g}", f"{row['sd']:.3g}"),
+            *(escape(str(name)), mean, sd, *(f"{row[key]:.4g}" for key in more)),
             *(f"{row['ess_bulk']:.0f}", f"{row['r_hat']:.3f}"),
         )
     console.print(table)

@@ -8,18 +8,23 @@ FEWEST = 25
 """Weights below which no tail can be fitted."""
 
 
-def pareto_smooth(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
-    """Pareto-smoothed log weights and the shape of their tail, by either ArviZ."""
+def pareto_smooth(
+    log_ratios: np.ndarray, reff: float = 1.0
+) -> tuple[np.ndarray, float]:
+    """Pareto-smoothed log weights and the shape of their tail, by either ArviZ.
+
+    reff: relative efficiency of the draws; the less, the longer is the tail.
+    """
     if len(log_ratios) < FEWEST or np.ptp(log_ratios) == 0:
         return log_ratios, np.inf
     arviz = load_arviz()
     if hasattr(arviz, "psislw"):
-        log_weights, tail = arviz.psislw(log_ratios)
+        log_weights, tail = arviz.psislw(log_ratios, reff=reff)
     else:
         from arviz_stats.base import array_stats
 
         # ArviZ 1 takes log likelihoods, as for leave-one-out, and changes their sign.
-        log_weights, tail = array_stats.psislw(-log_ratios)
+        log_weights, tail = array_stats.psislw(-log_ratios, reff=reff)
     return np.asarray(log_weights), float(tail)
 
 

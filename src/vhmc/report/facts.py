@@ -19,7 +19,7 @@ from vhmc.numerics.effective_size import bulk_ess, split_rhat
 from vhmc.numerics.hmc import energies_and_grads
 from vhmc.structure.record import Structure
 
-KIND = "vhmc run 3"
+KIND = "vhmc run 4"
 VERSIONED = (
     *("vhmc", "jax", "jaxlib", "equinox", "numpy", "scipy", "matplotlib", "arviz"),
     "blackjax",
@@ -31,7 +31,9 @@ class Facts(NamedTuple):
 
     names: of single numbers in the user's space, `theta[3]`.
     values: draws of them, shape (chain, draw, name).
-    doubts: how far the checks put mean or sd off, in posterior sd; NaN if not known.
+    doubts: how far the checks put mean or sd off, in posterior sd, those of ranks if
+        there is no sd; NaN if not known.
+    moments: how many of mean and sd exist, by name, as far as draws can tell.
     means, errors: best estimates of the means, and their standard errors.
     ess, rhat: by name.
     predicted, true: gradients of surrogate and model at checked draws, in posterior sd.
@@ -46,6 +48,7 @@ class Facts(NamedTuple):
     names: list[str]
     values: np.ndarray
     doubts: np.ndarray
+    moments: np.ndarray
     means: np.ndarray
     errors: np.ndarray
     ess: np.ndarray
@@ -69,7 +72,8 @@ def facts_of(posterior: Any) -> Facts:
     checked = posterior.check
     if checked is None:
         unknown = np.full(len(names), np.nan)
-        means, errors = values.mean(axis=(0, 1)), unknown
+        means = np.where(posterior.moments > 0, values.mean(axis=(0, 1)), np.nan)
+        errors = unknown
         predicted = true = np.zeros((0, posterior.unconstrained.shape[-1]))
         log_weights = np.zeros(0)
     else:
@@ -80,6 +84,7 @@ def facts_of(posterior: Any) -> Facts:
         names=names,
         values=values,
         doubts=_doubts(posterior, draws),
+        moments=posterior.moments,
         means=means,
         errors=errors,
         ess=np.minimum(bulk_ess(values), posterior.max_ess),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
+from vhmc.numerics.tails import WORDS
 from vhmc.report import figures, graph_figure
 from vhmc.report.canvas import Picture
 from vhmc.report.facts import Facts, structure_of
@@ -83,6 +84,7 @@ def render(facts: Facts) -> str:
         shape=f"{chains} chains of {draws} draws",
         heads=HEADS,
         rows=rows,
+        has_moments=bool((facts.moments == 2).all()),
         most_cards=MOST_CARDS,
         spending=figures.spending(words["costs"]) if words["costs"] else None,
         learning=_course(facts.history, 1, "score error, unseen points"),
@@ -125,21 +127,28 @@ def _worst_first(doubts: np.ndarray) -> list[int]:
 def _row(facts: Facts, index: int, has_picture: bool) -> Row:
     values = facts.values[:, :, index]
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
-    mean, sd = float(values.mean()), float(values.std())
+    centre, spread = _mean_and_sd(values, int(facts.moments[index]))
     cells = [
-        *_numbers((mean, sd, low, middle, high)),
+        *(centre, spread, *_numbers((low, middle, high))),
         f"{facts.ess[index]:.0f}",
         f"{facts.rhat[index]:.3f}",
         *_numbers((facts.means[index], facts.errors[index])),
         _known(facts.doubts[index], ".2f"),
     ]
+    word = WORDS[facts.moments[index]]
     alt = (
-        f"{facts.names[index]}: mean {mean:.4g}, sd {sd:.3g}, 90 % between {low:.4g} "
-        f"and {high:.4g}; traces and ranks of {len(values)} chains, R-hat "
-        f"{facts.rhat[index]:.3f}"
+        f"{facts.names[index]}: {word or f'mean {centre}, sd {spread}'}, median "
+        f"{middle:.4g}, 90 % between {low:.4g} and {high:.4g}; traces and ranks of "
+        f"{len(values)} chains, R-hat {facts.rhat[index]:.3f}"
     )
     picture = figures.parameter(values) if has_picture else None
     return Row(facts.names[index], cells, picture, alt)
+
+
+def _mean_and_sd(values: np.ndarray, moments: int) -> tuple[str, str]:
+    """Numbers, or a word where there is none; one word is enough."""
+    mean, sd = _numbers((float(values.mean()), float(values.std())))
+    return (mean if moments else WORDS[0]), (sd, WORDS[1], "–")[2 - moments]
 
 
 def _numbers(values: Iterable[float]) -> list[str]:

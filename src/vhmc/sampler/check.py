@@ -12,6 +12,7 @@ from vhmc.numerics.importance import (
     independent_acceptance,
     pareto_smooth,
 )
+from vhmc.numerics.tails import normal_scores, num_moments
 from vhmc.sampler.acquisition import tempering
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import HOLE_DEPTH
@@ -54,7 +55,8 @@ class Check(NamedTuple):
     stein_mean_errors, stein_sd_errors: first-order estimates of the errors of means,
         in posterior sd, and of relative errors of sds, by parameter (`stein_errors`).
     weighted_mean_errors, weighted_sd_errors: the same errors by the importance
-        weights, of all values in the user's space.
+        weights, of all values in the user's space; those without an sd are judged by
+        normal scores of their ranks (`with_moments`).
     parameter_errors: root mean squared score errors in posterior sd, by parameter.
     """
 
@@ -97,6 +99,30 @@ class Check(NamedTuple):
     def effective_size(self) -> float:
         r"""Draws that the weights leave, $1 / \sum w^2$."""
         return float(1 / np.sum(self.weights**2))
+
+
+def with_moments(values: Values, draws: np.ndarray) -> Values:
+    """The values, or the normal scores of those that have no sd.
+
+    Errors in units of an sd that does not exist mean nothing, and by leverage a few
+    draws far out would be chosen over and over. Of ranks both make sense.
+
+    draws: of all chains, one after the other, unconstrained, one a row.
+    """
+    with np.errstate(over="ignore"):
+        drawn = values(draws)
+    lacking = np.flatnonzero(num_moments(drawn[None]) < 2)
+    drawn = drawn[:, lacking]
+    if not len(lacking):
+        return values
+
+    def scored(thetas: np.ndarray) -> np.ndarray:
+        found = np.array(values(thetas))
+        for column, known in zip(lacking, drawn.T, strict=True):
+            found[:, column] = normal_scores(found[:, column], known)
+        return found
+
+    return scored
 
 
 def choose(

@@ -55,7 +55,8 @@ class Estimate(NamedTuple):
 
     kind: `draws` for the mean of the uncorrected draws, `control variate` for that
         mean moved by what the importance weights say of its bias, `exact draws` for
-        the mean of those.
+        the mean of those, `no mean` where there is none: value and error are not a
+        number then. The error of a mean without an sd is infinite.
     """
 
     value: np.ndarray
@@ -228,6 +229,35 @@ def mean_of_chains(values: np.ndarray) -> Estimate:
     error = values.std(axis=(0, 1)) / np.sqrt(np.maximum(ess, 1.0))
     kind = np.full(error.shape, "exact draws")
     return Estimate(values.mean(axis=(0, 1)), error, kind)
+
+
+def without_moments(estimate: Estimate, moments: np.ndarray) -> Estimate:
+    """Means that exist, with errors that exist.
+
+    moments: how many each quantity has (`num_moments`).
+    """
+    error = np.select([moments < 1, moments < 2], [np.nan, np.inf], estimate.error)
+    return Estimate(
+        value=np.where(moments < 1, np.nan, estimate.value),
+        error=error,
+        kind=np.where(moments < 1, "no mean", estimate.kind),
+    )
+
+
+def quantile_at(
+    values: np.ndarray, probability: float, below: Estimate
+) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles and their standard errors.
+
+    values: draws, one a row.
+    below: estimates of the probability that lies up to their quantiles. What it is off
+        by and its error are carried over to the quantiles by ranks of draws.
+    """
+    middle = 2 * probability - below.value
+    ranks = np.clip([middle, middle - below.error, middle + below.error], 0.0, 1.0)
+    columns = [np.quantile(*pair) for pair in zip(values.T, ranks.T, strict=True)]
+    value, low, high = np.array(columns).reshape(-1, 3).T
+    return value, (high - low) / 2
 
 
 def _moments(check: Check, draws: np.ndarray) -> np.ndarray:

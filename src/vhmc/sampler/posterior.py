@@ -2,26 +2,32 @@
 
 import functools
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vhmc._imports import load_arviz
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
+from vhmc.numerics.tails import WORDS, num_moments
 from vhmc.report.cards import posterior_card
 from vhmc.report.facts import facts_of, save
 from vhmc.report.status import Moment
 from vhmc.sampler.check import Check
 from vhmc.sampler.correction import (
     CORRECTIONS,
+    NONE,
     Estimate,
     expect,
     mean_of_chains,
+    quantile_at,
+    without_moments,
 )
 from vhmc.sampler.evidence import Evidence
 from vhmc.sampler.verdict import Verdict
@@ -118,14 +124,59 @@ class Posterior:
         """Evaluations, everything included."""
         return sum(self.costs.values())
 
+    @functools.cached_property
+    def moments(self) -> np.ndarray:
+        """How many of mean and sd exist, of every number in `draws`: 2, 1 or 0.
+
+        As far as the draws can tell; those of the surrogate, which are the most, are
+        asked where there are any.
+        """
+        draws = self.draws
+        if self.uncorrected is not None and self.correction != NONE:
+            draws = self.parameters.expand(self.uncorrected)
+        leading = next(iter(draws.values())).shape[:2]
+        flat = [value.reshape(*leading, -1) for value in draws.values()]
+        return num_moments(np.concatenate(flat, axis=-1))
+
     def expect(self, function: Callable[[Any], Any] | None = None) -> Estimate:
         """Expectations with standard errors, corrected where that lowers the error.
 
         function: from named draws, with two leading axes (chain, draw), to values of
             the same leading shape; all parameters, flat, unless given. The uncorrected
             draws serve as a control variate for the checked ones; of exact draws the
-            mean is taken.
+            mean is taken. Where the tail of the draws says that there is no mean the
+            value is not a number and its kind `no mean`: ask for `quantiles`.
         """
+        values = self._values(function)
+        estimate = self._mean(values)
+        return without_moments(estimate, num_moments(values(self.uncorrected)))
+
+    def quantiles(
+        self,
+        probabilities: ArrayLike = (0.05, 0.5, 0.95),
+        function: Callable[[Any], Any] | None = None,
+    ) -> Estimate:
+        """Quantiles with standard errors, one row a probability.
+
+        They exist whatever the tails. The probability up to a quantile is corrected as
+        a mean is by `expect`.
+
+        function: as that of `expect`.
+        """
+        values = self._values(function)
+        drawn = values(self.unconstrained if self.is_exact else self.uncorrected)
+        drawn = drawn.reshape(-1, drawn.shape[-1])
+        found = []
+        for probability in np.ravel(probabilities):
+            cut = np.quantile(drawn, probability, axis=0)
+            below = self._mean(functools.partial(_is_below, values, cut))
+            found.append((*quantile_at(drawn, probability, below), below.kind))
+        return Estimate(*(np.stack(part) for part in zip(*found, strict=True)))
+
+    def _values(
+        self, function: Callable[[Any], Any] | None
+    ) -> Callable[[Any], np.ndarray]:
+        """A function of points, shape (chain, draw, dim), to flat values."""
         if self.verdict is None:
             raise ValueError("only draws of vhmc.sample have estimates of their errors")
         if self.check is None or self.uncorrected is None:
@@ -137,6 +188,11 @@ class Posterior:
             answer = np.asarray(function(self.parameters.expand(thetas)))
             return answer.reshape(*thetas.shape[:2], -1)
 
+        return values
+
+    def _mean(self, values: Callable[[Any], np.ndarray]) -> Estimate:
+        """Means of values, whether they exist or not."""
+        assert self.check is not None
         if self.is_exact:
             return mean_of_chains(values(self.unconstrained))
         check, uncorrected = self.check, values(self.uncorrected)
@@ -197,6 +253,10 @@ class Posterior:
     def summary(self, **options: Any) -> Any:
         """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.
 
+        If some quantity has no mean or no sd these are not numbers, nor are their
+        errors, and the table has more columns: `5%`, `median`, `95%`, and `moments`,
+        which says `no mean`, `no sd` or nothing.
+
         options: those of `arviz.summary`.
         """
         # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
@@ -204,7 +264,25 @@ class Posterior:
         table = load_arviz().summary(self.to_arviz(), **options)
         for name in {"ess_bulk", "ess_tail"} & set(table.columns):
             table[name] = table[name].clip(upper=self.max_ess)
+        if "mean" in table.columns and (self.moments < 2).any():
+            self._without_moments(table, options.get("labeller"))
         return table
+
+    def _without_moments(self, table: Any, labeller: Any) -> None:
+        """Replace what does not exist in ArviZ's table by what does."""
+        named = {} if labeller is None else {"labeller": labeller}
+        whole = load_arviz().summary(self.to_arviz(), kind="stats", **named)
+        places = whole.index.get_indexer(table.index)  # some may not be asked for
+        moments = self.moments[places]
+        lost = {"mean": 1, "mcse_mean": 2, "sd": 2, "mcse_sd": 2}
+        for name in set(lost) & set(table.columns):
+            table[name] = table[name].astype(float).mask(moments < lost[name])
+        leading = self.unconstrained.shape[:2]
+        flat = [v.reshape(math.prod(leading), -1) for v in self.draws.values()]
+        values = np.concatenate(flat, axis=1)[:, places]
+        for name, probability in (("5%", 0.05), ("median", 0.5), ("95%", 0.95)):
+            table[name] = np.quantile(values, probability, axis=0)
+        table["moments"] = [WORDS[number] for number in moments]
 
     @property
     def is_exact(self) -> bool:
@@ -242,6 +320,12 @@ class Posterior:
             f"Posterior({names}: {chains} chains x {draws} draws, "
             f"{self.num_evaluations} evaluations{verdict})"
         )
+
+
+def _is_below(
+    values: Callable[[Any], np.ndarray], cut: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
+    return (values(theta) <= cut).astype(float)
 
 
 def _to_arviz(

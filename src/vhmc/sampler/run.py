@@ -12,7 +12,7 @@ from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import LAST, assess
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
-from vhmc.sampler.check import check, choose
+from vhmc.sampler.check import check, choose, with_moments
 from vhmc.sampler.clock import Clock
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import (
@@ -247,9 +247,10 @@ class Run:
             return Attempt(surrogate, drawn, None, verdict)
         attempt = Attempt(surrogate, drawn, None, unchecked(""))
         flat = attempt.theta.reshape(-1, self._target.dim)
-        chosen = choose(rng, self._values, flat, number - number // 4)
+        values = with_moments(self._values, flat)
+        chosen = choose(rng, values, flat, number - number // 4)
         tempered = rounds.tempered_draws(number // 4)
-        checked = check(surrogate, evaluator.evaluate, self._values, chosen, tempered)
+        checked = check(surrogate, evaluator.evaluate, values, chosen, tempered)
         labels = list(labels_of(self._target.parameters))
         verdict = assess(
             surrogate,
