@@ -141,6 +141,38 @@ def bench_tall(
     say(f"Figure, rows and settings are in {out}")
 
 
+@app.command(
+    "search", epilog="Example: vhmc bench search --problems arma --methods vhmc,lbfgs"
+)
+def bench_search(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
+        "vhmc-results/bench-search"
+    ),
+    problems: Annotated[
+        str | None, typer.Option(help="Names, as arma,linear-years; else all.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names, as vhmc,lbfgs,pathfinder,nuts.")
+    ] = None,
+    evaluations: Annotated[int, typer.Option(help="Of the model, in each run.")] = 200,
+    seeds: Annotated[int, typer.Option(help="Runs of each.")] = 5,
+) -> None:
+    """Evaluations until the mass is found, from bad starts and in raw units."""
+    from vhmc.lab.bench.search.run import Settings, run, write
+
+    chosen = _given(problems=names(problems), methods=names(methods))
+    try:
+        settings = Settings(**chosen, evaluations=evaluations, seeds=seeds)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, say, out / "rows.csv")
+        table, headline = write(out, settings, rows)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        fail(error)
+    console.print(table)
+    say(headline)
+    say(f"Rows and settings are in {out}")
+
+
 def _given(**options: Any) -> dict[str, Any]:
     """Settings that were chosen; the others keep their defaults."""
     return {name: value for name, value in options.items() if value is not None}
