@@ -3,11 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.optimize
 
 from tests.densities import Density
-from vhmc.sampler.descents import Descent, descend
-from vhmc.sampler.locate import is_finished, locate, path_layer
+from vhmc.sampler.descents import Descent, Pool, descend, is_copy
+from vhmc.sampler.locate import begun, is_finished, locate, path_layer
 
 
 def gaussian(mean, precision):
@@ -33,7 +32,6 @@ def test_descents_in_step_find_the_minimum():
     descend(descents, evaluate, 60, lambda descent: False)
     for descent in descents:
         np.testing.assert_allclose(descent.theta, 1.0, atol=1e-4)
-        descent.close()
     assert max(batches) == 2, "the model is evaluated in batches"
 
 
@@ -48,37 +46,62 @@ def test_a_descent_is_paused_where_its_allowance_ends_and_goes_on_from_there():
     np.testing.assert_allclose(paused.theta, 1.0, atol=1e-4)
 
 
-def test_closing_ends_the_thread():
-    descent = Descent(np.zeros(3))
-    assert descent._thread.is_alive() and not descent.is_done
-    descent.close()
-    descent._thread.join(10)
-    assert not descent._thread.is_alive()
-
-
 def test_a_descent_that_still_falls_is_not_finished():
     falling = Density(lambda t: t[0] - 0.5 * t[1] ** 2)
     descent = Descent(np.zeros(2))
     descend([descent], search(falling), 20, is_finished)
     assert not is_finished(descent)
-    descent.close()
     resting = Descent(np.full(3, 5.0))
     descend([resting], search(gaussian(np.ones(3), PRECISION)), 60, is_finished)
     assert is_finished(resting) or resting.is_done
-    resting.close()
 
 
-def test_what_the_optimiser_raises_is_raised_in_the_run(monkeypatch):
-    """Lost in its thread, it would look like a descent that has ended."""
+def test_descents_learn_from_each_other():
+    """Six starts in five dimensions determine the Hessian of a Gaussian."""
+    rng = np.random.default_rng(0)
+    axes, _ = np.linalg.qr(rng.standard_normal((5, 5)))
+    density = gaussian(np.ones(5), (axes * np.geomspace(1, 1e5, 5)) @ axes.T)
+    pool = Pool()
+    descents = [Descent(start, pool) for start in rng.standard_normal((6, 5))]
+    descend(descents, search(density), 3, lambda descent: False)
+    lowest = min(descents, key=lambda descent: descent.energy)
+    np.testing.assert_allclose(lowest.theta, 1.0, atol=1e-3)
 
-    def failing(objective, start, **options):
-        objective(start)
-        raise MemoryError("no room for the inverse Hessian")
 
-    monkeypatch.setattr(scipy.optimize, "minimize", failing)
-    descent = Descent(np.zeros(2))
-    with pytest.raises(MemoryError, match="no room"):
-        descent.tell(1.0, np.ones(2))
+@pytest.mark.parametrize("units", [1e-6, 1e6])
+def test_units_do_not_matter(units):
+    scales = np.array([1.0, units, 1 / units])
+    precision = PRECISION / np.outer(scales, scales)
+    density = gaussian(3 * scales, precision)
+    located = locate(np.random.default_rng(0), density, np.zeros(3), 120)
+    whitened = np.linalg.cholesky(precision).T @ (located.layer.mean - 3 * scales)
+    assert np.linalg.norm(whitened) < 0.2
+    assert located.modes.arrived[np.argmin(located.modes.energies)]
+
+
+def test_starts_without_an_energy_are_moved_to_where_there_is_one():
+    inside = Density(
+        lambda t: jnp.where(
+            jnp.max(jnp.abs(t)) < 0.1, -0.5 * jnp.sum((t / 0.02) ** 2), -jnp.inf
+        )
+    )
+    rng = np.random.default_rng(0)
+    descents = begun(rng, np.zeros(2), 3, search(inside), 20)
+    assert len(descents) == 3
+
+
+def test_an_unfinished_descent_has_not_arrived():
+    density = gaussian(np.full(3, 300.0), PRECISION)
+    located = locate(np.random.default_rng(0), density, np.zeros(3), 3)
+    assert not located.modes.arrived.any()
+
+
+def test_a_descent_next_to_a_lower_one_ends():
+    density = gaussian(np.zeros(3), PRECISION)
+    pool = Pool()
+    near, nearer = Descent(np.full(3, 5.01), pool), Descent(np.full(3, 5.0), pool)
+    descend([near, nearer], search(density), 1, lambda descent: False)
+    assert is_copy(near, [near, nearer]) and not is_copy(nearer, [near, nearer])
 
 
 def test_a_far_start_and_walls_are_survived():
@@ -134,4 +157,3 @@ def test_a_path_of_one_point_gives_unit_curvature():
     descent = Descent(np.zeros(2))
     descent.tell(1.0, np.ones(2))
     np.testing.assert_array_equal(path_layer(descent.path).factor, np.eye(2))
-    descent.close()

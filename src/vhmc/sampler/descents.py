@@ -1,13 +1,29 @@
-"""Several runs of L-BFGS in step, so that the model is evaluated in batches."""
+"""Several descents in step, which learn from each other's gradients."""
 
-import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
 
 from vhmc.evaluation.target import Evaluations
+from vhmc.sampler.curvature import Curvature
+
+MAX_FAILED = 12
+"""Steps in a row that did not lower the energy, after which a descent ends."""
+SHORTER = 0.5
+"""Least cut of a step after one that led up."""
+WALL = 0.25
+"""The same after one that led where there is no energy."""
+LONGER = 2.0
+"""Growth of the steps after one that was cut."""
+STEEP = 0.5
+"""Slope left after a step, over that before, at which the next one is stretched."""
+STRETCH = 2.0
+SAME = 0.05
+"""Squared distance of two descents, over that to the mode, at which one does."""
+LEAST_WAY = 0.1
+"""Squared distance to the mode, in standard deviations, below which it is as good."""
+MAX_STRETCH = 256.0
 
 
 class Evaluated(NamedTuple):
@@ -18,39 +34,59 @@ class Evaluated(NamedTuple):
     grad: np.ndarray
 
 
-class _Enough(Exception):
-    """Ends a descent from within its objective."""
+class Pool:
+    """Points with gradients, of all descents that share a posterior."""
+
+    def __init__(self) -> None:
+        self.points: list[np.ndarray] = []
+        self.grads: list[np.ndarray] = []
+
+    def add(self, theta: np.ndarray, grad: np.ndarray) -> None:
+        """Keep a point."""
+        self.points.append(theta)
+        self.grads.append(grad)
+
+    def curvature(self, at: Evaluated, scales: np.ndarray | None = None) -> Curvature:
+        """The curvature at a point, as far as all points tell it."""
+        points, grads = np.array(self.points), np.array(self.grads)
+        return Curvature(at.theta, at.grad, points, grads, scales)
 
 
 class Descent:
-    """One run of SciPy's L-BFGS, answered one question at a time.
+    """Quasi-Newton steps in a trust region, answered one question at a time.
 
-    The optimiser runs in a thread of its own and waits there for each answer: many of
-    them advance together, and any can be paused and resumed.
+    Many of them advance together, and any can be paused and resumed.
 
     path: points that lowered the energy.
+    decrement: squared length of Newton's step from the last of them, in standard
+        deviations as far as the pool tells them; infinite before it is known.
+    num_pairs: directions in which the curvature is known there.
     """
 
-    def __init__(self, start: np.ndarray):
+    def __init__(
+        self,
+        start: np.ndarray,
+        pool: Pool | None = None,
+        scales: np.ndarray | None = None,
+    ):
         self.path: list[Evaluated] = []
         self.num_asked = 0
         self.is_done = False
+        self.decrement = np.inf
+        self.num_pairs = 0
+        self._pool = Pool() if pool is None else pool
+        self._scales = scales
+        self._start = start
         self._question: np.ndarray | None = None
-        self._answer: tuple[float, np.ndarray] | None = None
-        self._asked, self._answered = threading.Semaphore(0), threading.Semaphore(0)
-        self._is_closed = False
-        self._error: Exception | None = None
-        self._origin: float | None = None
-        self._highest = -np.inf
-        self._thread = threading.Thread(target=self._run, args=(start,), daemon=True)
-        self._thread.start()
-        self._wait()
+        self._direction = np.zeros_like(start)
+        self._limit: np.ndarray | None = None
+        self._stretch, self._num_failed = 1.0, 0
 
     @property
     def question(self) -> np.ndarray:
         """The point whose energy is wanted next."""
-        assert self._question is not None
-        return self._question
+        self.prepare()
+        return self._start if self._question is None else self._question
 
     @property
     def theta(self) -> np.ndarray:
@@ -62,63 +98,89 @@ class Descent:
         """The energy there, infinite before the first."""
         return self.path[-1].energy if self.path else np.inf
 
+    def curvature(self) -> Curvature:
+        """That at the lowest point, as far as all descents tell it."""
+        return self._pool.curvature(self.path[-1], self._scales)
+
     def tell(self, energy: float, grad: np.ndarray) -> None:
-        """Answer the question; returns when the next one is there, or the end."""
+        """Answer the question."""
         self.num_asked += 1
-        if np.isfinite(energy) and energy < self.energy:
-            self.path.append(Evaluated(self.question.copy(), energy, grad.copy()))
-        self._answer = energy, grad
-        self._answered.release()
-        self._wait()
+        asked = self.question
+        is_known = bool(np.isfinite(energy) and np.isfinite(grad).all())
+        if is_known:
+            self._pool.add(asked, grad)
+        if not self.path:
+            self.is_done = not is_known  # no descent begins where there is no energy
+        else:
+            self._judge(asked - self.theta, energy, grad, is_known)
+        if is_known and energy < self.energy:
+            self.path.append(Evaluated(asked, energy, grad))
+        self._question = None
 
-    def close(self) -> None:
-        """End the thread."""
-        if not self.is_done:
-            self._is_closed = True
-            self._answered.release()
-            self._asked.acquire()
+    def prepare(self) -> None:
+        """Take the next step's direction, now that all others have been answered."""
+        if self.path and not self.is_done and self._question is None:
+            self._question = self._next()
 
-    def _wait(self) -> None:
-        """Until the optimiser asks or ends; what it raises is raised here."""
-        self._asked.acquire()
-        if self._error is not None:
-            raise self._error
+    def _next(self) -> np.ndarray:
+        """The end of the next step."""
+        here = self.path[-1]
+        curvature = self.curvature()
+        direction = -curvature.times(here.grad)
+        self.decrement = float(max(-direction @ here.grad, 0.0))
+        self.num_pairs = curvature.num_pairs
+        step = self._stretch * direction
+        if self._limit is not None:
+            most, length = curvature.length(self._limit), curvature.length(step)
+            step = step * min(1.0, most / max(length, 1e-300))
+        self._direction = direction
+        question = here.theta + step
+        self.is_done |= bool(np.all(question == here.theta))
+        self.is_done |= not np.isfinite(question).all()
+        return question
 
-    def _run(self, start: np.ndarray) -> None:
-        try:
-            scipy.optimize.minimize(
-                self._objective,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                options={"maxfun": 10**6, "maxiter": 10**6, "ftol": 0.0, "gtol": 0.0},
-            )
-        except _Enough:
-            pass
-        except Exception as error:  # of the optimiser: raised in the caller's thread
-            self._error = error
-        finally:
-            self.is_done = True
-            self._asked.release()
+    def _judge(
+        self, step: np.ndarray, energy: float, grad: np.ndarray, is_known: bool
+    ) -> None:
+        """Bound the next step by how this one went."""
+        here = self.path[-1]
+        if not is_known:
+            self._fail(WALL * step)
+            return
+        slope, left = step @ here.grad, step @ grad
+        if not energy < here.energy:
+            # Where the parabola through both energies and the first slope is least.
+            bend = 2 * (energy - here.energy - slope)
+            cut = -slope / bend if bend > 0 else SHORTER
+            self._fail(float(np.clip(cut, 0.02, SHORTER)) * step)
+            return
+        self._num_failed = 0
+        is_steep = left < STEEP * slope  # both are negative
+        if self._limit is not None:
+            self._limit = (LONGER * LONGER if is_steep else LONGER) * step
+        if is_steep:
+            self._stretch = min(STRETCH * self._stretch, MAX_STRETCH)
+        else:
+            self._stretch = 1.0
 
-    def _objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        self._question = theta.copy()
-        self._asked.release()
-        self._answered.acquire()
-        if self._is_closed:
-            raise _Enough
-        assert self._answer is not None
-        energy, grad = self._answer
-        if not np.isfinite(energy):
-            if self._origin is None:
-                raise _Enough  # no descent begins where there is no energy
-            # A wall just above all that was seen: the line search then halves its
-            # step, where a huge number would shrink it to nothing.
-            return self._highest - self._origin + 1.0, np.zeros_like(theta)
-        if self._origin is None:
-            self._origin = energy
-        self._highest = max(self._highest, energy)
-        return energy - self._origin, grad
+    def _fail(self, limit: np.ndarray) -> None:
+        self._limit, self._stretch = limit, 1.0
+        self._num_failed += 1
+        self.is_done |= self._num_failed >= MAX_FAILED
+
+
+def is_copy(descent: Descent, others: list[Descent]) -> bool:
+    """Whether another one is lower and close, compared with the way that is left."""
+    for other in others:
+        is_lower = other.energy < descent.energy
+        if other is descent or not (other.path and descent.path and is_lower):
+            continue
+        here, there = descent.path[-1], other.path[-1]
+        with np.errstate(all="ignore"):
+            apart = (here.theta - there.theta) @ (here.grad - there.grad)
+        if abs(apart) < SAME * max(descent.decrement, LEAST_WAY):
+            return True
+    return False
 
 
 def descend(
@@ -141,3 +203,5 @@ def descend(
         answers = evaluate(np.stack([descent.question for descent in going]))
         for descent, energy, grad, _ in zip(going, *answers[:3], strict=True):
             descent.tell(float(energy), grad)
+        for descent in going:
+            descent.prepare()

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
 
 from vhmc.evaluation.evaluator import Evaluate, most_common
+from vhmc.evaluation.target import Evaluations
 from vhmc.numerics.gaussian import positive_definite
-from vhmc.sampler.descents import Descent, Evaluated, descend
+from vhmc.sampler.descents import Descent, Evaluated, Pool, descend, is_copy
 from vhmc.transport.affine import Affine, affine_from_precision
 
 MAX_STARTS = 8
@@ -20,6 +20,9 @@ LEAST_FALL = 0.05
 NUM_PLACES = 8
 """Points along a descent that may be better than its end."""
 NEWTON_STEPS = 3
+"""Evaluations that are set aside for the steps after the Hessian."""
+CLOSER = 0.2
+"""Distance from the centre of a start that is tried again, over that of the last."""
 CLOSE = 0.01
 """Squared distance from the mode, in standard deviations, that is close enough."""
 ARRIVED = 0.1
@@ -77,7 +80,6 @@ def locate(
     hessian: of the energy at a point; without one the descents' own curvature serves.
     """
     num_starts = int(np.clip(allowance // (2 * FIRST_LEG), 1, MAX_STARTS))
-    descents = [Descent(start) for start in starts(rng, origin, num_starts)]
     left = allowance - (NEWTON_STEPS if hessian else 0)
     reasons: list[np.ndarray] = []
 
@@ -88,21 +90,23 @@ def locate(
         reasons.append(answer.reason)
         return answer
 
-    try:
-        first = min(FIRST_LEG, max(1, left // num_starts))
-        descend(descents, counted, first, is_finished)
-        best = sorted(descents, key=lambda descent: descent.energy)[:2]
-        if not np.isfinite(best[0].energy):
-            raise no_start(origin, reasons)
-        best = [descent for descent in best if np.isfinite(descent.energy)]
-        descend(best, counted, max(left, 0) // len(best), is_finished)
-        best.sort(key=lambda descent: descent.energy)
-    finally:
-        for descent in descents:
-            descent.close()
-    found = [descent for descent in descents if descent.path]
-    layer, is_convex = first_layer(evaluate, best[0].path, hessian)
-    modes = modes_of(found, len(origin), is_convex)
+    descents = begun(rng, origin, num_starts, counted, min(left, 5 * num_starts))
+    if not descents:
+        raise no_start(origin, reasons)
+
+    def is_over(descent: Descent) -> bool:
+        return is_finished(descent) or is_copy(descent, descents)
+
+    first = min(FIRST_LEG, max(1, left // len(descents)))
+    descend(descents, counted, min(first, max(left // len(descents), 0)), is_over)
+    best = sorted(descents, key=lambda descent: descent.energy)
+    best = [one for one in best if not is_copy(one, descents)][:2]
+    descend(best, counted, max(left, 0) // len(best), is_over)
+    best.sort(key=lambda descent: descent.energy)
+    descend(best[:1], counted, max(left, 0), is_finished)
+    most = NEWTON_STEPS + max(left, 0)
+    layer, is_convex = first_layer(evaluate, best[0], hessian, most)
+    modes = modes_of(descents, len(origin), is_convex)
     return Located(layer, layers_on_path(best), modes)
 
 
@@ -117,20 +121,23 @@ def modes_of(
         np.array([descent.theta for descent in descents]).reshape(-1, dim),
         np.array([descent.energy for descent in descents]),
         np.array([descent.path[-1].grad for descent in descents]).reshape(-1, dim),
-        np.array([has_arrived(descent.path) for descent in descents], dtype=bool),
+        np.array([has_arrived(descent) for descent in descents], dtype=bool),
         has_mode,
         held,
     )
 
 
-def has_arrived(path: list[Evaluated]) -> bool:
+def has_arrived(descent: Descent) -> bool:
     """Whether Newton's step at the end of a descent is short, in standard deviations.
 
-    By the curvature that the descent saw: squared, the step is the gradient's length
-    where that is one in every direction.
+    By the curvature that all descents saw.
     """
-    whitened = path_layer(path).factor.T @ path[-1].grad
-    return bool(whitened @ whitened < ARRIVED * len(whitened))
+    grad = descent.path[-1].grad
+    if not grad.any():
+        return True
+    curvature = descent.curvature()
+    is_seen = curvature.num_pairs > 0
+    return bool(is_seen and grad @ curvature.times(grad) < ARRIVED * len(grad))
 
 
 def starts(
@@ -157,9 +164,42 @@ def no_start(origin: np.ndarray, reasons: list[np.ndarray]) -> ValueError:
     )
 
 
+def begun(
+    rng: np.random.Generator,
+    origin: np.ndarray,
+    number: int,
+    evaluate: Callable[[np.ndarray], Evaluations],
+    allowance: int,
+) -> list[Descent]:
+    """Descents that share their gradients, from where there is an energy.
+
+    A start without one is moved towards the first that has one. While there is none,
+    half of them are moved towards zero, and the others are drawn again.
+    """
+    pool = Pool()
+    descents: list[Descent] = []
+    waiting = starts(rng, origin, number)
+    while waiting and allowance >= len(waiting):
+        trials = [Descent(place, pool) for place in waiting]
+        allowance -= len(trials)
+        descend(trials, evaluate, 1, lambda descent: False)
+        descents += [trial for trial in trials if trial.path]
+        failed = [trial.question for trial in trials if not trial.path]
+        centre = descents[0].path[0].theta if descents else np.zeros_like(origin)
+        waiting = [centre + CLOSER * (place - centre) for place in failed]
+        if not descents:
+            waiting[::2] = starts(rng, origin, number + 1)[1:][::2]
+    return descents
+
+
 def is_finished(descent: Descent) -> bool:
     """Whether the last steps gained nothing that a sampler would notice."""
     path = descent.path
+    if len(path) <= 1:
+        return False
+    is_known = descent.num_pairs >= len(descent.theta)
+    if is_known and descent.decrement < CLOSE:
+        return True
     if len(path) <= PATIENCE:
         return False
     return path[-1 - PATIENCE].energy - path[-1].energy < LEAST_FALL
@@ -167,34 +207,50 @@ def is_finished(descent: Descent) -> bool:
 
 def first_layer(
     evaluate: Evaluate,
-    path: list[Evaluated],
+    descent: Descent,
     hessian: Callable[[np.ndarray], np.ndarray] | None,
+    most: int = NEWTON_STEPS,
 ) -> tuple[Affine, bool]:
-    """Laplace's Gaussian at the end of a descent, and whether it is convex there."""
-    theta, energy, grad = path[-1]
-    if hessian is None:
-        return path_layer(path), True
-    matrix = hessian(theta)
-    if not np.isfinite(matrix).all():
-        # The model failed next to the end, which says nothing of the end itself.
-        return path_layer(path), True
+    """Laplace's Gaussian at the end of a descent, and whether it is a mode.
+
+    The descent goes on from there in coordinates in which the curvature is one.
+
+    most: evaluations for that.
+    """
+    theta, energy, grad = descent.path[-1]
+    matrix = None if hessian is None else hessian(theta)
+    if matrix is None or not np.isfinite(matrix).all():
+        # The model may fail next to the end, which says nothing of the end itself.
+        return Affine(theta, descent.curvature().factor()), True
     if not np.abs(matrix).max() > 0:
-        return path_layer(path), False
-    precision, repairs = positive_definite(matrix)
-    layer = affine_from_precision(theta, precision)
-    for _ in range(NEWTON_STEPS):
-        whitened = grad @ layer.factor
-        if whitened @ whitened < CLOSE:
-            break
-        # A step of at most one standard deviation a dimension: the curvature is local.
-        step = whitened * min(1.0, np.sqrt(len(theta)) / np.linalg.norm(whitened))
-        trial = layer.forward(-step[None])
-        answer = evaluate(trial, "search")
-        if not answer.energy[0] < energy:
-            break
-        theta, energy, grad = trial[0], float(answer.energy[0]), answer.grad[0]
-        layer = Affine(theta, layer.factor)
-    return layer, not repairs
+        return Affine(theta, descent.curvature().factor()), False
+    layer, is_convex = laplace(theta, matrix)
+    on = Descent(np.zeros_like(theta), scales=np.ones(len(theta)))
+    on.tell(energy, layer.pull_back(on.question[None], grad[None])[0])
+
+    def evaluate_white(x: np.ndarray) -> Evaluations:
+        answer = evaluate(layer.forward(x), "search")
+        return answer._replace(grad=layer.pull_back(x, answer.grad))
+
+    on.prepare()
+    descend([on], evaluate_white, most, lambda descent: descent.decrement < CLOSE)
+    has_mode = is_convex or on.decrement < CLOSE
+    if len(on.path) == 1:
+        return layer, has_mode
+    return layer.compose(Affine(on.theta, on.curvature().factor())), has_mode
+
+
+def laplace(theta: np.ndarray, matrix: np.ndarray) -> tuple[Affine, bool]:
+    """The Gaussian of a Hessian, and whether that is positive definite.
+
+    In units in which its diagonal is one: else small scales are lost in rounding.
+    """
+    diagonal = np.abs(np.diag(matrix))
+    least = diagonal[diagonal > 0].min() if (diagonal > 0).any() else 1.0
+    root = np.sqrt(np.where(diagonal > 0, diagonal, least))
+    precision, repairs = positive_definite(matrix / np.outer(root, root))
+    white = affine_from_precision(np.zeros(len(theta)), precision)
+    return Affine(theta, white.factor / root[:, None]), not repairs
 
 
 def layers_on_path(descents: list[Descent]) -> list[Affine]:
@@ -212,16 +268,10 @@ def layers_on_path(descents: list[Descent]) -> list[Affine]:
 
 
 def path_layer(path: list[Evaluated]) -> Affine:
-    """Gaussian from the curvature that L-BFGS itself saw on its way."""
-    theta = path[-1].theta
-    points = np.array([point.theta for point in path])
-    grads = np.array([point.grad for point in path])
-    moves, turns = np.diff(points, axis=0)[-10:], np.diff(grads, axis=0)[-10:]
-    is_convex = np.sum(moves * turns, axis=1) > 0
-    moves, turns = moves[is_convex], turns[is_convex]
-    if not len(moves):
-        return Affine(theta, np.eye(len(theta)))
-    scale = np.sqrt(np.sum(moves[-1] * turns[-1]) / np.sum(turns[-1] ** 2))
-    inverse = scipy.optimize.LbfgsInvHessProduct(moves / scale, turns * scale)
-    covariance = scale**2 * inverse.todense()
-    return Affine(theta, np.linalg.cholesky((covariance + covariance.T) / 2))
+    """Gaussian from the curvature that a descent itself saw on its way."""
+    pool = Pool()
+    for point in path[:-1]:
+        pool.add(point.theta, point.grad)
+    if len(path) == 1:
+        return Affine(path[-1].theta, np.eye(len(path[-1].theta)))
+    return Affine(path[-1].theta, pool.curvature(path[-1]).factor())

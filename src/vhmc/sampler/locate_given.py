@@ -54,12 +54,8 @@ def locate_given(
         grad[:, held] = 0.0
         return answer._replace(grad=grad)
 
-    try:
-        num_each = max(1, allowance // number - NUM_DRAWS)
-        descend(descents, evaluate_held, num_each, is_finished)
-    finally:
-        for descent in descents:
-            descent.close()
+    num_each = max(1, allowance // number - NUM_DRAWS)
+    descend(descents, evaluate_held, num_each, is_finished)
     found = [descent for descent in descents if np.isfinite(descent.energy)]
     if not found:
         raise no_start(origin, reasons)
@@ -71,7 +67,7 @@ def locate_given(
     energies = evaluate(draws, "screening").energy.reshape(len(found), NUM_DRAWS)
     bounds = [evidence_bound(*pair) for pair in zip(layers, energies, strict=True)]
     best = found[int(np.argmax(np.nan_to_num(bounds, nan=-np.inf)))]
-    layer, _ = first_layer(evaluate, best.path, hessian)
+    layer, _ = first_layer(evaluate, best, hessian)
     arrived = [descent for descent in found if is_finished(descent)]
     modes = modes_of(arrived, len(origin), has_mode=True, held=tuple(held))
     return Located(layer, [], modes)

@@ -129,10 +129,7 @@ def _pooled(
         return answer._replace(energy=answer.energy - outer.log_det(u), grad=grad)
 
     descent = Descent(start)
-    try:
-        descend([descent], evaluate_held, allowance, is_finished)
-    finally:
-        descent.close()
+    descend([descent], evaluate_held, allowance, is_finished)
     if not np.isfinite(descent.energy):
         return None
     # Effects are standard normal while nothing is fitted to the data yet.

@@ -155,7 +155,8 @@ def pathfinder_paths(target: Target, number: int, seed: int) -> Trace:
 
 def nuts(target: Target, number: int, seed: int) -> Trace:
     """One chain of BlackJAX's NUTS in its warm-up; every state is there as often as
-    its step took evaluations."""
+    its step took evaluations.
+    """
     assert isinstance(target, TracedTarget)
     blackjax = load_blackjax()
     warmup = blackjax.window_adaptation(

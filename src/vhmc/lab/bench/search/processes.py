@@ -113,7 +113,7 @@ def sir_raw() -> Quest:
         contact, recovery, first = jnp.exp(theta)
 
         def field(state):
-            healthy, ill, total = state
+            healthy, ill, _ = state
             new = contact * healthy * ill / 1e6
             return jnp.stack([-new, new - recovery * ill, new])
 
