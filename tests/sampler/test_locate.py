@@ -86,7 +86,8 @@ def test_starts_without_an_energy_are_moved_to_where_there_is_one():
         )
     )
     rng = np.random.default_rng(0)
-    descents = begun(rng, np.zeros(2), 3, search(inside), 20)
+    places = [np.zeros(2), np.ones(2), np.array([2.0, -1.0])]
+    descents = begun(rng, np.zeros(2), places, Pool(), search(inside), 20)
     assert len(descents) == 3
 
 

@@ -156,3 +156,20 @@ def test_another_mode_as_low_is_bad_and_a_high_one_is_nothing():
     assert not found([0.0, 50.0])
     assert not found([0.0], ends[:1])
     assert not found([], ends[:0])
+
+
+def test_a_descent_cut_off_on_the_slope_is_no_other_mode():
+    """In a round posterior the gradient there points away from the mass."""
+    draws = np.random.default_rng(0).standard_normal((500, 2))
+    ends = np.array([[0.0, 0.0], [20.0, 0.0]])
+
+    def found(slope, arrived):
+        grads = np.array([[0.0, 0.0], [slope, 0.0]])
+        modes = Modes(ends, np.zeros(2), grads, np.array([True, arrived]), True)
+        return missed_modes(ends, modes, draws)
+
+    assert not found(20.0, False)
+    (_, message), *_ = found(1.0, False)
+    assert "unfinished" in message
+    (_, message), *_ = found(0.0, True)
+    assert "ended in another mode" in message

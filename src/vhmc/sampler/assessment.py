@@ -16,6 +16,9 @@ from vhmc.transport.transport_map import TransportMap
 
 HUB_REACH = 6.0
 """Latent places of hubs up to which a map along a graph is trusted to find modes."""
+RESTING = 0.3
+"""Slope at the end of a descent over its distance from the draws; on the slope of a
+round posterior it is one, in another mode it is zero."""
 LAST = 4
 """Rounds whose reports say how well the surrogate does now."""
 NO_MODE = (
@@ -91,9 +94,11 @@ def comparable(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, Modes
 
     Ends of descents that held scales at different values are compared given these: in
     a map along the graph the other coordinates of all of them are close to zero, if
-    they are in the mode that the map is of.
+    they are in the mode that the map is of. Gradients become latent ones.
     """
     x, log_det = transport.inverse_and_log_det(modes.ends)
+    if len(x):
+        modes = modes._replace(grads=transport.pull_back(x, modes.grads))
     if not modes.held:
         return x, modes
     if transport.cliques is None:
@@ -104,7 +109,10 @@ def comparable(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, Modes
     energies = modes.energies - log_det - 0.5 * np.sum(x[:, given] ** 2, axis=1)
     x[:, given] = 0.0
     return x[is_near], modes._replace(
-        ends=modes.ends[is_near], energies=energies[is_near]
+        ends=modes.ends[is_near],
+        energies=energies[is_near],
+        grads=modes.grads[is_near],
+        arrived=modes.arrived[is_near],
     )
 
 
@@ -113,22 +121,28 @@ def missed_modes(
 ) -> list[tuple[str, str]]:
     """Other modes in which descents ended, and near which there is no draw.
 
+    A descent that was cut off on the slope of the mode that the draws are in is none.
+
     ends, draws: latent, where the posterior is about round.
+    modes: with latent gradients.
     """
     if not len(ends):
         return []
     dim = ends.shape[1]
     spacing = cdist(draws[::2], draws[1::2]).min(axis=1)
-    is_far = cdist(ends, draws).min(axis=1) > max(4 * np.quantile(spacing, 0.99), 2.0)
+    distance = cdist(ends, draws).min(axis=1)
+    is_far = distance > max(4 * np.quantile(spacing, 0.99), 2.0)
+    is_resting = np.linalg.norm(modes.grads, axis=1) < RESTING * distance
     lowest = modes.energies.min()
     # A mode that much higher holds a negligible mass unless it is vastly wider.
     is_low = modes.energies < lowest + dim / 2 + 8
-    is_missed = is_far & is_low
+    is_missed = is_far & is_low & is_resting
     if not is_missed.any():
         return []
     gap = float(np.min(modes.energies[is_missed]) - lowest)
+    place = "in" if modes.arrived[is_missed].any() else "unfinished on the way to"
     message = (
-        f"{int(is_missed.sum())} of {len(ends)} starts ended in another mode, "
+        f"{int(is_missed.sum())} of {len(ends)} starts ended {place} another mode, "
         f"{gap:.1f} nats from the lowest, that no draw visited"
     )
     return [("bad" if gap < 3 else "caution", message)]

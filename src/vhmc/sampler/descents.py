@@ -13,7 +13,7 @@ MAX_FAILED = 12
 SHORTER = 0.5
 """Least cut of a step after one that led up."""
 WALL = 0.25
-"""The same after one that led where there is no energy."""
+"""The same after one that led where there is no energy; squared if again, and so on."""
 LONGER = 2.0
 """Growth of the steps after one that was cut."""
 STEEP = 0.5
@@ -145,7 +145,7 @@ class Descent:
         """Bound the next step by how this one went."""
         here = self.path[-1]
         if not is_known:
-            self._fail(WALL * step)
+            self._fail(WALL ** min(self._num_failed + 1, 3) * step)
             return
         slope, left = step @ here.grad, step @ grad
         if not energy < here.energy:

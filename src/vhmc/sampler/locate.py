@@ -14,6 +14,8 @@ from vhmc.transport.affine import Affine, affine_from_precision
 MAX_STARTS = 8
 FIRST_LEG = 20
 """Evaluations after which the two best descents go on alone."""
+MORE_STARTS = 2
+"""Descents that begin once the first ones have ended early."""
 PATIENCE = 6
 LEAST_FALL = 0.05
 """A descent that fell by less than this (nats) in the last accepted steps has ended."""
@@ -90,7 +92,9 @@ def locate(
         reasons.append(answer.reason)
         return answer
 
-    descents = begun(rng, origin, num_starts, counted, min(left, 5 * num_starts))
+    pool = Pool()
+    places = starts(rng, origin, num_starts)
+    descents = begun(rng, origin, places, pool, counted, min(left, 5 * num_starts))
     if not descents:
         raise no_start(origin, reasons)
 
@@ -102,6 +106,13 @@ def locate(
     best = sorted(descents, key=lambda descent: descent.energy)
     best = [one for one in best if not is_copy(one, descents)][:2]
     descend(best, counted, max(left, 0) // len(best), is_over)
+    if left >= 3 * FIRST_LEG:
+        # Easily found, so there is time to look for another mode, or a lower one.
+        places = starts(rng, origin, MORE_STARTS + 1)[1:]
+        more = begun(rng, origin, places, pool, counted, left // 2)
+        descents += more
+        descend(more, counted, min(FIRST_LEG, left // MORE_STARTS), is_over)
+        best += more
     best.sort(key=lambda descent: descent.energy)
     descend(best[:1], counted, max(left, 0), is_finished)
     most = NEWTON_STEPS + max(left, 0)
@@ -167,7 +178,8 @@ def no_start(origin: np.ndarray, reasons: list[np.ndarray]) -> ValueError:
 def begun(
     rng: np.random.Generator,
     origin: np.ndarray,
-    number: int,
+    places: list[np.ndarray],
+    pool: Pool,
     evaluate: Callable[[np.ndarray], Evaluations],
     allowance: int,
 ) -> list[Descent]:
@@ -176,9 +188,8 @@ def begun(
     A start without one is moved towards the first that has one. While there is none,
     half of them are moved towards zero, and the others are drawn again.
     """
-    pool = Pool()
     descents: list[Descent] = []
-    waiting = starts(rng, origin, number)
+    waiting = places
     while waiting and allowance >= len(waiting):
         trials = [Descent(place, pool) for place in waiting]
         allowance -= len(trials)
@@ -188,7 +199,7 @@ def begun(
         centre = descents[0].path[0].theta if descents else np.zeros_like(origin)
         waiting = [centre + CLOSER * (place - centre) for place in failed]
         if not descents:
-            waiting[::2] = starts(rng, origin, number + 1)[1:][::2]
+            waiting[::2] = starts(rng, origin, len(waiting) + 1)[1:][::2]
     return descents
 
 

@@ -154,8 +154,9 @@ def pathfinder_paths(target: Target, number: int, seed: int) -> Trace:
 
 
 def nuts(target: Target, number: int, seed: int) -> Trace:
-    """One chain of BlackJAX's NUTS in its warm-up; every state is there as often as
-    its step took evaluations.
+    """One chain of BlackJAX's NUTS in its warm-up.
+
+    Every state is there as often as its step took evaluations.
     """
     assert isinstance(target, TracedTarget)
     blackjax = load_blackjax()
