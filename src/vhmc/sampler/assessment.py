@@ -98,7 +98,10 @@ def comparable(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, Modes
     """
     x, log_det = transport.inverse_and_log_det(modes.ends)
     if len(x):
-        modes = modes._replace(grads=transport.pull_back(x, modes.grads))
+        # Of the energy itself: a mode in the parameters is one in spite of the map.
+        still = transport.pull_back(modes.ends, np.zeros_like(modes.grads))[1]
+        slopes = transport.pull_back(modes.ends, modes.grads)[1] - still
+        modes = modes._replace(grads=slopes)
     if not modes.held:
         return x, modes
     if transport.cliques is None:
@@ -108,6 +111,7 @@ def comparable(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, Modes
     given = list({*transport.hubs, *modes.held})
     energies = modes.energies - log_det - 0.5 * np.sum(x[:, given] ** 2, axis=1)
     x[:, given] = 0.0
+    modes.grads[:, given] = 0.0
     return x[is_near], modes._replace(
         ends=modes.ends[is_near],
         energies=energies[is_near],
