@@ -32,6 +32,14 @@ class EvaluationLog(NamedTuple):
     reason: np.ndarray
     outputs: np.ndarray | None = None
 
+    def where(self, chosen: np.ndarray) -> "EvaluationLog":
+        """Some of the rows."""
+        theta, energy, grad, is_finite, phase, reason = (
+            rows[chosen] for rows in self[:6]
+        )
+        outputs = None if self.outputs is None else self.outputs[chosen]
+        return EvaluationLog(theta, energy, grad, is_finite, phase, reason, outputs)
+
 
 class RunFailure(RuntimeError):
     """A run cannot go on.
@@ -61,7 +69,7 @@ class Interrupted(Exception):
 
 Evaluate: TypeAlias = Callable[[np.ndarray, str], Evaluations]
 """From unconstrained points, one a row, and the phase of the run to evaluations."""
-EXPLORATORY = "search", "screening", "warm-up", "warm start"
+EXPLORATORY = "search", "screening", "warm-up", "warm start", "look"
 """Phases that may leave the support of the posterior: failures are expected there."""
 WRITTEN_AFTER = 1.0
 """Seconds after which a model that is evaluated point by point is written down."""

@@ -37,6 +37,12 @@ class Evaluations(NamedTuple):
         """
         return (self.reason == "") | (self.reason == NO_DENSITY)
 
+    def where(self, chosen: np.ndarray | slice) -> "Evaluations":
+        """Some of the points."""
+        energy, grad, reason, outputs = self
+        outputs = None if outputs is None else outputs[chosen]
+        return Evaluations(energy[chosen], grad[chosen], reason[chosen], outputs)
+
 
 class Answers(NamedTuple):
     """What a model returned at a batch of points, before any check.

@@ -6,10 +6,11 @@ from scipy.spatial.distance import cdist
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
 from vhmc.sampler.check import Check
-from vhmc.sampler.drawing import Drawn
+from vhmc.sampler.drawing import Drawn, Mixed
 from vhmc.sampler.locate import Modes
 from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.verdict import ExactStatistics, Statistics, Verdict, judge
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import AWAY
 from vhmc.transport.transport_map import TransportMap
@@ -28,24 +29,25 @@ NO_MODE = (
 
 
 def assess(
-    surrogate: Surrogate,
-    drawn: Drawn,
+    surrogate: Surrogate | Mixture,
+    drawn: Drawn | Mixed,
     check: Check,
-    reports: list[RoundReport],
+    last: list[RoundReport],
     modes: Modes,
     log: EvaluationLog,
     labels: list[str],
 ) -> Verdict:
     """Judge draws of a surrogate by its checks, its training and the search.
 
+    last: reports of the last rounds.
     labels: of the parameters.
     """
     # Maps that are still being found may well ask where the model has no answer.
     is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
-    last = reports[-LAST:]
-    thinned = drawn.x.reshape(-1, surrogate.dim)
-    thinned = thinned[:: max(1, len(thinned) // 1000)]
-    ends, known = comparable(surrogate.transport, modes)
+    transport = surrogate.heaviest.transport
+    thinned = drawn.theta(surrogate).reshape(-1, surrogate.dim)
+    thinned = transport.inverse(thinned[:: max(1, len(thinned) // 1000)])
+    ends, known = comparable(transport, modes)
     concerns = missed_modes(ends, known, thinned) if modes.has_mode else []
     statistics = Statistics(
         importance_efficiency=check.importance_efficiency,
@@ -72,7 +74,7 @@ def assess(
         parameter_errors=check.parameter_errors,
         worst_parameter=labels[int(np.argmax(check.parameter_errors))],
     )
-    if not modes.has_mode and surrogate.transport.cliques is None:
+    if not modes.has_mode and transport.cliques is None:
         # A map along the model's graph resolves a funnel. With any other map chains
         # may sit in its neck, where a surrogate does nearly well.
         status = "caution" if judge(statistics, []).status == "good" else "bad"

@@ -5,25 +5,24 @@ from typing import NamedTuple
 import numpy as np
 
 from vhmc.sampler.check import Check
-from vhmc.sampler.drawing import Drawn
+from vhmc.sampler.drawing import Drawn, Mixed
 from vhmc.sampler.verdict import RANKS, Verdict
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.surrogate import Surrogate
 
 
 class Attempt(NamedTuple):
     """A surrogate with its draws and what the model says of them."""
 
-    surrogate: Surrogate
-    drawn: Drawn
+    surrogate: Surrogate | Mixture
+    drawn: Drawn | Mixed
     check: Check | None
     verdict: Verdict
 
     @property
     def theta(self) -> np.ndarray:
         """The draws, unconstrained, shape (chain, draw, dim)."""
-        x = self.drawn.x
-        flat = self.surrogate.transport.forward(x.reshape(-1, x.shape[-1]))
-        return flat.reshape(x.shape)
+        return self.drawn.theta(self.surrogate)
 
     @property
     def badness(self) -> tuple[int, float]:

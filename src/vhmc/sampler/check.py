@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from vhmc.evaluation.evaluator import Evaluate
+from vhmc.evaluation.target import Evaluations
 from vhmc.numerics.importance import (
     efficiency,
     independent_acceptance,
@@ -14,6 +15,7 @@ from vhmc.numerics.importance import (
 )
 from vhmc.numerics.tails import normal_scores, num_moments
 from vhmc.sampler.acquisition import tempering
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import HOLE_DEPTH
 from vhmc.transport.layer import AbstractLayer
@@ -90,6 +92,16 @@ class Check(NamedTuple):
             grad=layer.push_forward(x, grad),
         )
 
+    def where(self, chosen: np.ndarray) -> "Check":
+        """Some of the points, with the statistics of all."""
+        return self._replace(
+            theta=self.theta[chosen],
+            energy=self.energy[chosen],
+            grad=self.grad[chosen],
+            probability=self.probability[chosen],
+            log_weights=self.log_weights[chosen],
+        )
+
     @property
     def weights(self) -> np.ndarray:
         """Smoothed importance weights that add up to one."""
@@ -163,16 +175,29 @@ def check(
 
     tempered: draws of the tempered surrogate, unconstrained, one a row.
     """
+    number = len(chosen.theta)
+    answer = evaluate(np.concatenate([chosen.theta, tempered]), "check")
+    wide = tempered_efficiency(surrogate, tempered, answer.where(slice(number, None)))
+    return checked(surrogate, values, chosen, answer.where(slice(number)), wide)
+
+
+def checked(
+    surrogate: Surrogate | Mixture,
+    values: Values,
+    chosen: Chosen,
+    answer: Evaluations,
+    wide: float,
+) -> Check:
+    """What true energies and gradients say of draws of the surrogate.
+
+    answer: at the chosen draws.
+    wide: the tempered efficiency.
+    """
     draws, probability = chosen
-    number = len(draws)
-    answer = evaluate(np.concatenate([draws, tempered]), "check")
     # Where the model failed nothing was checked; the verdict counts that apart.
-    own, others = np.split(answer.is_answered, [number])
+    own = answer.is_answered
     own = own if own.any() else ~own
-    wide = _tempered_efficiency(
-        surrogate, tempered[others], answer.energy[number:][others]
-    )
-    energy, grad = answer.energy[:number][own], answer.grad[:number][own]
+    energy, grad = answer.energy[own], answer.grad[own]
     draws, probability = draws[own], probability[own] / probability[own].sum()
     raw = surrogate.energies(draws) - energy
     known = np.isfinite(energy)
@@ -187,7 +212,7 @@ def check(
     log_weights[known] = smoothed
     errors = surrogate.score_errors(draws[known], grad[known])
     part = probability[known] / probability[known].sum()
-    at, by_parameter = _by_parameter(surrogate, draws[known], errors)
+    at, by_parameter = surrogate.by_parameter(draws[known], errors)
     scale = np.sqrt(part @ (at - part @ at) ** 2)
     stein_mean_errors, stein_sd_errors = stein_errors(at, by_parameter, part)
     weighted_mean_errors, weighted_sd_errors = _weighted_errors(
@@ -214,22 +239,6 @@ def check(
         weighted_sd_errors=weighted_sd_errors,
         parameter_errors=np.sqrt(part @ by_parameter**2) * scale,
     )
-
-
-def _by_parameter(
-    surrogate: Surrogate, draws: np.ndarray, errors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates with one for each parameter, and the score errors in them.
-
-    The latent ones of a map along a graph are that, and have the same width everywhere;
-    in a funnel's own coordinates errors at the neck would drown all others.
-
-    errors: latent.
-    """
-    x = surrogate.transport.inverse(draws)
-    if surrogate.transport.cliques is not None:
-        return x, errors
-    return draws, surrogate.transport.push_forward(x, errors)
 
 
 def stein_errors(
@@ -260,17 +269,25 @@ def _weighted_errors(
     return (mean - true_mean) / floor, np.where(sd > 0, sd / floor - 1, 0.0)
 
 
-def _tempered_efficiency(
-    surrogate: Surrogate, tempered: np.ndarray, energies: np.ndarray
+def tempered_efficiency(
+    surrogate: Surrogate,
+    tempered: np.ndarray,
+    answer: Evaluations,
+    whole: Surrogate | Mixture | None = None,
 ) -> float:
     r"""Efficiency $E_q[w]^2 / E_q[w^2]$ with the means taken over tempered draws.
 
     They are brought back to $q$ by $e^{V / T - V}$. Where $q$ has next to no draws but
     the posterior has mass, $w$ is huge, and only these draws see it.
+
+    answer: at the tempered draws.
+    whole: the mixture that the surrogate is part of, if it is.
     """
+    own = answer.is_answered
+    tempered, energies = tempered[own], answer.energy[own]
     if not np.isfinite(energies).any():
         return np.nan
-    predicted = surrogate.energies(tempered)
     temperature = tempering(surrogate.dim)
-    probability = softmax((1 / temperature - 1) * predicted)
+    probability = softmax((1 / temperature - 1) * surrogate.energies(tempered))
+    predicted = (whole or surrogate).energies(tempered)
     return efficiency(predicted - energies, probability)

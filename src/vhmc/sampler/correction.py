@@ -7,12 +7,12 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluate
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
-from vhmc.sampler.accept_step import States, accept
-from vhmc.sampler.acquisition import Assigned, DelayedAcceptance, propose
+from vhmc.sampler.accept_step import Proposal, States, accept
 from vhmc.sampler.assessment import exact_statistics
 from vhmc.sampler.check import Check
-from vhmc.sampler.drawing import Drawn
+from vhmc.sampler.drawing import Drawn, Mixed
 from vhmc.sampler.verdict import Verdict, judge_exact
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.moves import Pace
 from vhmc.surrogate.surrogate import Surrogate
 
@@ -31,8 +31,8 @@ class Uncorrected(NamedTuple):
     allowance: evaluations that the correction may make.
     """
 
-    surrogate: Surrogate
-    drawn: Drawn
+    surrogate: Surrogate | Mixture
+    drawn: Drawn | Mixed
     check: Check
     theta: np.ndarray
     evaluate: Evaluate
@@ -121,7 +121,7 @@ def draw_exact(
 
 def exact_step(
     rng: np.random.Generator,
-    surrogate: Surrogate,
+    surrogate: Surrogate | Mixture,
     evaluate: Evaluate,
     states: States,
     pace: Pace,
@@ -132,11 +132,10 @@ def exact_step(
 
     pace: of the transitions on the surrogate, and their number.
     """
-    everyone = np.ones(len(states.energy), dtype=bool)
-    assigned = [Assigned(DelayedAcceptance(), everyone)]
-    proposal, _ = propose(rng, surrogate, states, assigned, pace, pace)
-    answer = evaluate(proposal.theta, "correction")
-    return accept(rng, states, proposal, answer)
+    theta = surrogate.walk(rng, states.theta, pace)
+    change = surrogate.energies(theta) - surrogate.energies(states.theta)
+    answer = evaluate(theta, "correction")
+    return accept(rng, states, Proposal(theta, change), answer)
 
 
 def bias_error(check: Check, draws: np.ndarray) -> float:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.moves import SEGMENT, Pace, Segment
 from vhmc.surrogate.surrogate import Surrogate
 
@@ -45,6 +46,38 @@ class Drawn(NamedTuple):
     def ess_per_draw(self) -> float:
         """Effective sample size over the number of draws."""
         return self.ess / self.energy.size
+
+    def theta(self, surrogate: Surrogate | Mixture) -> np.ndarray:
+        """The same draws, unconstrained."""
+        transport = surrogate.heaviest.transport
+        flat = transport.forward(self.x.reshape(-1, self.x.shape[-1]))
+        return flat.reshape(self.x.shape)
+
+
+class Mixed(NamedTuple):
+    """Draws of a mixture.
+
+    draws: unconstrained, shape (chain, draw, dim).
+    energy: of the mixture, shape (chain, draw).
+    acceptance, rhat, ess: of the worst part, and of the draws as they are mixed.
+    pace: of the chains of the heaviest part.
+    """
+
+    draws: np.ndarray
+    energy: np.ndarray
+    acceptance: float
+    rhat: float
+    ess: float
+    pace: Pace
+
+    @property
+    def ess_per_draw(self) -> float:
+        """Effective sample size over the number of draws."""
+        return self.ess / self.energy.size
+
+    def theta(self, surrogate: Surrogate | Mixture) -> np.ndarray:
+        """The draws."""
+        return self.draws
 
 
 def draw(

@@ -16,7 +16,8 @@ from scipy.special import logsumexp
 
 from vhmc.numerics.bridge import bridge
 from vhmc.sampler.check import Check
-from vhmc.sampler.drawing import Drawn
+from vhmc.sampler.drawing import Drawn, Mixed
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.surrogate import Surrogate
 
 MOST_DRAWS = 2000
@@ -43,14 +44,22 @@ class Evidence(NamedTuple):
 
 
 def log_evidence(
-    rng: np.random.Generator, surrogate: Surrogate, drawn: Drawn, check: Check
+    rng: np.random.Generator,
+    surrogate: Surrogate | Mixture,
+    drawn: Drawn | Mixed,
+    check: Check,
 ) -> Evidence:
     r"""Log of $\int e^{-U}$ with its standard error; infinite where nothing is known.
 
     All arguments are of one attempt, in the same coordinates. A layer outside of them
     changes nothing: it has its determinant in both energies.
     """
-    own = log_normaliser(rng, surrogate, drawn)
+    if isinstance(surrogate, Mixture):
+        # Normalised already, with the errors of its parts.
+        own = Evidence(0.0, float(np.exp(surrogate.log_masses) @ surrogate.errors))
+    else:
+        assert isinstance(drawn, Drawn)
+        own = log_normaliser(rng, surrogate, drawn)
     weight = _log_mean_weight(surrogate, check, drawn.ess)
     return Evidence(own.value + weight.value, float(np.hypot(own.error, weight.error)))
 
@@ -75,7 +84,9 @@ def log_normaliser(
     return Evidence(found.log_ratio + constant, found.error)
 
 
-def _log_mean_weight(surrogate: Surrogate, check: Check, ess: float) -> Evidence:
+def _log_mean_weight(
+    surrogate: Surrogate | Mixture, check: Check, ess: float
+) -> Evidence:
     r"""Log of the mean of $w = e^{V - U}$ over draws of the surrogate.
 
     Where the weights have too heavy a tail for a variance, all that they add to the

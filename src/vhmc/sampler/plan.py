@@ -7,6 +7,8 @@ from vhmc.evaluation.target import Target
 from vhmc.sampler.correction import CHOICES, budget_share
 
 LEAST_BUDGET = 20
+LOOK, MOST_TO_LOOK = 0.08, 160
+"""Share of the points from which other modes are looked for, and the most of them."""
 
 
 class Settings(NamedTuple):
@@ -32,6 +34,8 @@ class Plan(NamedTuple):
     search: descents from several starts.
     hessian: curvature at the best end; 0 if too expensive: then the descents' own.
     warm_up: draws of a Gaussian, which is fitted to them until it covers the mass.
+    look: points of the widened posterior, from which other modes are looked for; where
+        they are found, training has less.
     training: rounds of chains, those that repair the surrogate included.
     check: draws of the surrogate, for the verdict and importance weights.
     correction: one for each draw of the exact correction.
@@ -41,6 +45,7 @@ class Plan(NamedTuple):
     search: int
     hessian: int
     warm_up: int
+    look: int
     training: int
     check: int
     correction: int
@@ -90,6 +95,7 @@ def share_out(points: int, hessian_price: int, correction_share: float) -> Plan:
     search = min(int(0.2 * rest), 400)
     hessian = hessian_price if hessian_price <= (rest - search) // 5 else 0
     warm_up = min(int(0.15 * rest), 160)
-    training = rest - check - search - hessian - warm_up
+    look = min(int(LOOK * rest), MOST_TO_LOOK)
+    training = rest - check - search - hessian - warm_up - look
     chains = 16 if points >= 400 else 8 if points >= 200 else 4
-    return Plan(search, hessian, warm_up, training, check, correction, chains)
+    return Plan(search, hessian, warm_up, look, training, check, correction, chains)

@@ -30,6 +30,7 @@ from vhmc.sampler.correction import (
     without_moments,
 )
 from vhmc.sampler.evidence import Evidence
+from vhmc.sampler.modes.record import Mode
 from vhmc.sampler.verdict import Verdict
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
@@ -78,6 +79,7 @@ class Posterior:
     evidence: log of the integral of the density as the model gives it, with its
         standard error; `log_evidence` is the same where that means something.
     constants: why it means nothing, in a sentence; empty where it does.
+    modes: separate modes that were found, with their masses, the heaviest first.
     """
 
     parameters: Space
@@ -98,6 +100,7 @@ class Posterior:
     structure: Structure | None = None
     evidence: Evidence | None = None
     constants: str = ""
+    modes: tuple[Mode, ...] = ()
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:

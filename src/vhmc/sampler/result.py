@@ -8,8 +8,10 @@ from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.correction import NONE, Corrected
 from vhmc.sampler.evidence import Evidence, log_evidence
+from vhmc.sampler.modes.record import modes_of
 from vhmc.sampler.posterior import Posterior
 from vhmc.structure.record import Structure
+from vhmc.surrogate.surrogate import Surrogate
 
 
 def result(
@@ -29,12 +31,13 @@ def result(
     theta, verdict = corrected
     surrogate, check = attempt.surrogate.outside(evaluator.layer), attempt.check
     outer = evaluator.outward(theta.reshape(-1, theta.shape[-1]))
-    if correction == NONE:
+    if correction == NONE and isinstance(surrogate, Surrogate):
         # Known since they were drawn, up to the determinant of the map.
         log_det = surrogate.transport.inverse_and_log_det(outer)[1]
         energies = attempt.drawn.energy.ravel() + log_det
     else:
         energies = surrogate.energies(outer)
+    outer_check = None if check is None else check.outside(evaluator.layer)
     return Posterior(
         parameters=evaluator.target.parameters,
         unconstrained=outer.reshape(theta.shape),
@@ -44,10 +47,11 @@ def result(
         warnings=verdict.reasons,
         verdict=verdict,
         correction=correction,
-        check=None if check is None else check.outside(evaluator.layer),
+        modes=modes_of(surrogate, outer_check),
+        check=outer_check,
         uncorrected=evaluator.outward(attempt.theta),
         evaluation_log=evaluator.evaluation_log,
-        structure=structure.with_hubs(surrogate.transport.hubs),
+        structure=structure.with_hubs(surrogate.hubs),
         evidence=_evidence(attempt),
         constants=evaluator.target.constants,
         **more,

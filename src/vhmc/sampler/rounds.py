@@ -6,7 +6,6 @@ import numpy as np
 import scipy.spatial
 from scipy.special import softmax
 
-from vhmc.evaluation.evaluator import Evaluator
 from vhmc.evaluation.user_code import HUGE
 from vhmc.numerics.effective_size import worst_rhat
 from vhmc.sampler.accept_step import States, accept
@@ -20,6 +19,7 @@ from vhmc.sampler.acquisition import (
     tempering,
 )
 from vhmc.sampler.check import Check, Values
+from vhmc.sampler.modes.part import Evaluates
 from vhmc.surrogate.moves import Pace, walk
 from vhmc.surrogate.trainer import HOLE_DEPTH, Trainer
 from vhmc.surrogate.training_set import AWAY
@@ -66,7 +66,7 @@ class Rounds:
     def __init__(
         self,
         trainer: Trainer,
-        evaluator: Evaluator,
+        evaluator: Evaluates,
         num_chains: int,
         rng: np.random.Generator,
         values: Values,

@@ -12,7 +12,7 @@ from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import LAST, assess
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
-from vhmc.sampler.check import check, choose, with_moments
+from vhmc.sampler.check import Check, check, choose, with_moments
 from vhmc.sampler.clock import Clock
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import (
@@ -25,17 +25,21 @@ from vhmc.sampler.correction import (
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes, modes_of
 from vhmc.sampler.model_graph import fitting_graph, labels_of
+from vhmc.sampler.modes.component import Component
+from vhmc.sampler.modes.find import find_modes, left_over
+from vhmc.sampler.modes.mixing import weighed
+from vhmc.sampler.modes.part import Part, Partition, divided
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport, Rounds
 from vhmc.sampler.search import search
-from vhmc.sampler.training import repair, train
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
+from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, default_num_features
@@ -103,7 +107,8 @@ class Run:
         self._evaluator.raise_budget(budgets[-1])
         self._reset()
         log = self._evaluator.log
-        self._start_training(affine_map(log), _no_modes(log.theta.shape[1]))
+        self._modes = _no_modes(log.theta.shape[1])
+        self._start_training([affine_map(log)])
         self._train()
         return self._finish()
 
@@ -112,7 +117,7 @@ class Run:
         self._plan = self._planned(self._evaluator.budget)
         self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
-        self._rounds: Rounds | None = None
+        self._components: list[Component] = []
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -164,7 +169,9 @@ class Run:
                 transport = warm_up_along(
                     rng, evaluator, transport, graph, allowance, chains
                 )
-        self._start_training(transport, modes)
+        found = find_modes(rng, evaluator, [transport], modes, plan, plan.look)
+        self._modes = left_over(modes, found)
+        self._start_training(found.transports)
 
     @property
     def _structured_graph(self) -> Graph | None:
@@ -172,14 +179,24 @@ class Run:
         tells = self._graph is not None and self._graph.is_structured
         return self._graph if tells else None
 
-    def _start_training(self, transport: TransportMap, modes: Modes) -> None:
+    def _start_training(self, transports: list[TransportMap]) -> None:
+        """A component for every mode's map."""
+        self._clock.lap("search")
+        evaluators: list[Evaluator | Part] = [self._evaluator]
+        if len(transports) > 1:
+            evaluators = [*divided(self._evaluator, transports)]
+        self._components = [
+            self._component(*pair) for pair in zip(transports, evaluators, strict=True)
+        ]
+
+    def _component(
+        self, transport: TransportMap, evaluator: Evaluator | Part
+    ) -> Component:
         size = self._settings.num_features
         size = default_num_features(self._target.dim) if size is None else size
         if transport.is_skewed:
             # Where such a map is needed, a network has more holes than it mends.
             size = 0
-        self._clock.lap("search")
-        self._modes = modes
         trainer = Trainer(
             transport,
             size,
@@ -187,14 +204,9 @@ class Run:
             graph=self._graph,
             observable=self._target.observable,
         )
-        self._rounds = Rounds(
-            trainer,
-            self._evaluator,
-            self._plan.chains,
-            self._rng,
-            self._values,
-        )
-        trainer.start(self._evaluator.log)
+        rounds = Rounds(trainer, evaluator, self._plan.chains, self._rng, self._values)
+        trainer.start(evaluator.log)
+        return Component(rounds, evaluator)
 
     def _look_for_graph(self) -> None:
         """Find the graph of a black box from the points evaluated so far."""
@@ -207,13 +219,41 @@ class Run:
         """Fit maps along this structure from now on."""
         self._structure = structure
         self._graph = fitting_graph(structure, self._target.parameters)
-        if self._rounds is not None:
-            self._rounds.trainer.use_graph(self._graph)
+        for component in self._components:
+            component.rounds.trainer.use_graph(self._graph)
 
     def _train(self) -> None:
         """Train, draw and check until the draws are good or the budget is spent."""
-        while not self._attempts or self._goes_on():
+        while not self._attempts or self._goes_on() or self._finds_more():
             self._attempts.append(self._attempt())
+
+    def _finds_more(self) -> bool:
+        """Whether a posterior of several modes has another one, if the budget allows.
+
+        Where there are several there may be more: what is left is for looking.
+        """
+        known = [one.surrogate.transport for one in self._components]
+        verdict = self._attempts[-1].verdict
+        if len(known) == 1 or verdict.status != "good":
+            return False
+        number = self._evaluator.left // (2 * len(known))
+        nothing = _no_modes(self._target.dim)
+        found = find_modes(
+            self._rng, self._evaluator, known, nothing, self._plan, number
+        )
+        new = found.transports[len(known) :]
+        if not new:
+            return False
+        partition = Partition(self._evaluator, found.transports)
+        for one in self._components:
+            assert isinstance(one.evaluator, Part)
+            one.evaluator.use(partition)
+        numbers = range(len(known), len(found.transports))
+        parts = [Part(partition, number) for number in numbers]
+        self._components += [
+            self._component(*pair) for pair in zip(new, parts, strict=True)
+        ]
+        return True
 
     def _goes_on(self) -> bool:
         """Whether the last attempt is not good and there is budget for another."""
@@ -226,43 +266,78 @@ class Run:
         return goes_on
 
     def _attempt(self) -> Attempt:
-        rounds, evaluator, rng = self._rounds, self._evaluator, self._rng
-        assert rounds is not None
-        trainer, plan = rounds.trainer, self._plan
-        last = self._attempts[-1].check if self._attempts else None
-        if last is not None:
-            # The checked draws are training data now, and better starts. Those of the
-            # last attempt: its surrogate, which weighs them, is still the trainer's.
-            rounds.restart(last)
-            trainer.require_residual()
-            self._look_for_graph()
-            trainer.refit(evaluator.log, *rounds.recent())
-        train(rounds, evaluator, plan, self._tell_round)
-        repair(rng, rounds, evaluator, plan, self._settings.chains)
+        """Train every mode, draw from all, and check the draws."""
+        components, plan = self._components, self._plan
+        last = self._attempts[-1] if self._attempts else None
+        if last is not None and last.check is not None:
+            self._begin_again(last.surrogate, last.check)
+        for number, component in enumerate(components):
+            component.train(
+                self._rng,
+                plan,
+                self._settings.chains,
+                self._tell_round,
+                len(components) - number,
+            )
         self._clock.lap("training")
-        surrogate, drawn = trainer.surrogate, self._draw(rounds)
-        number = min(plan.check, evaluator.left - plan.correction)
-        if number < FEWEST_TO_CHECK:
+        drawn = [self._draw(component.rounds) for component in components]
+        number = min(plan.check, self._evaluator.left - plan.correction)
+        number_of_each = number // len(components)
+        if number_of_each < FEWEST_TO_CHECK:
             verdict = unchecked("no evaluation was left to check the draws")
-            return Attempt(surrogate, drawn, None, verdict)
-        attempt = Attempt(surrogate, drawn, None, unchecked(""))
-        flat = attempt.theta.reshape(-1, self._target.dim)
-        values = with_moments(self._values, flat)
-        chosen = choose(rng, values, flat, number - number // 4)
-        tempered = rounds.tempered_draws(number // 4)
-        checked = check(surrogate, evaluator.evaluate, values, chosen, tempered)
-        labels = list(labels_of(self._target.parameters))
+            return Attempt(components[0].surrogate, drawn[0], None, verdict)
+        if len(components) == 1:
+            attempt = self._checked(components[0], drawn[0], number)
+        else:
+            attempt = self._weighed(drawn, number)
+        assert attempt.check is not None
         verdict = assess(
-            surrogate,
-            drawn,
-            checked,
-            rounds.reports,
+            attempt.surrogate,
+            attempt.drawn,
+            attempt.check,
+            [report for one in components for report in one.rounds.reports[-LAST:]],
             self._modes,
-            evaluator.log,
-            labels,
+            self._evaluator.log,
+            list(labels_of(self._target.parameters)),
         )
         self._clock.lap("check")
-        return attempt._replace(check=checked, verdict=verdict)
+        return attempt._replace(verdict=verdict)
+
+    def _begin_again(self, surrogate: Surrogate | Mixture, check: Check) -> None:
+        """Go on from the draws of an attempt that was not good enough."""
+        for number, component in enumerate(self._components):
+            own = check
+            if isinstance(surrogate, Mixture):
+                own = check.where(surrogate.labels(check.theta) == number)
+            component.begin_again(own)
+        self._look_for_graph()
+        for component in self._components:
+            component.refit()
+
+    def _checked(self, component: Component, drawn: Drawn, number: int) -> Attempt:
+        """Draws of the only mode, with the model's answers at some of them."""
+        surrogate = component.surrogate
+        theta = drawn.theta(surrogate)
+        flat = theta.reshape(-1, self._target.dim)
+        values = with_moments(self._values, flat)
+        chosen = choose(self._rng, values, flat, number - number // 4)
+        tempered = component.rounds.tempered_draws(number // 4)
+        found = check(surrogate, self._evaluator.evaluate, values, chosen, tempered)
+        return Attempt(surrogate, drawn, found, unchecked(""))
+
+    def _weighed(self, drawn: list[Drawn], number: int) -> Attempt:
+        """Draws of several modes, weighed by the model's answers at some of them."""
+        components = self._components
+        num_tempered = number // 4 // len(components)
+        parts = [
+            component.drawn(one, num_tempered)
+            for component, one in zip(components, drawn, strict=True)
+        ]
+        number -= sum(len(part.tempered) for part in parts)
+        mixture, mixed, found = weighed(
+            self._rng, parts, self._evaluator.evaluate, self._values, number
+        )
+        return Attempt(mixture, mixed, found, unchecked(""))
 
     def _values(self, theta: np.ndarray) -> np.ndarray:
         """All values in the user's space, of points as the evaluator takes them."""
@@ -285,8 +360,7 @@ class Run:
 
     def _tell_round(self, report: RoundReport) -> None:
         self._watch.round(_moment(report))
-        assert self._rounds is not None
-        if len(self._rounds.reports) in ROUNDS:
+        if max(len(one.rounds.reports) for one in self._components) in ROUNDS:
             self._look_for_graph()
 
     def _finish(self) -> Posterior:
@@ -317,23 +391,24 @@ class Run:
             status = max(best.verdict.status, "caution", key=RANKS.index)
             verdict = best.verdict._replace(status=status, reasons=reasons)
             return self._posterior(best, best.theta, NONE, verdict)
-        log = self._evaluator.log
-        if self._rounds is None:
+        if not self._components:
             raise RunFailure(
                 "the run was interrupted during the search: there is nothing to draw "
                 "from yet",
                 evaluation_log=self._evaluator.evaluation_log,
             )
-        surrogate = self._rounds.trainer.update(log)
+        first = self._components[0].rounds
+        surrogate = first.trainer.update(self._components[0].evaluator.log)
         verdict = unchecked("the run was interrupted before its draws were checked")
-        attempt = Attempt(surrogate, self._draw(self._rounds), None, verdict)
+        attempt = Attempt(surrogate, self._draw(first), None, verdict)
         return self._posterior(attempt, attempt.theta, NONE, verdict)
 
     def _posterior(
         self, attempt: Attempt, theta: np.ndarray, correction: str, verdict: Verdict
     ) -> Posterior:
         evaluator = self._evaluator
-        reports = self._rounds.reports if self._rounds else []
+        reports = [row for one in self._components for row in one.rounds.reports]
+        reports.sort(key=lambda report: report.spent)
         return result(
             evaluator,
             attempt,

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.assessment import LAST
 from vhmc.sampler.drawing import some_draws
+from vhmc.sampler.modes.part import Evaluates
 from vhmc.sampler.plan import Plan
 from vhmc.sampler.rounds import RoundReport, Rounds
 
@@ -30,7 +30,7 @@ few rounds would only measure chance."""
 
 def train(
     rounds: Rounds,
-    evaluator: Evaluator,
+    evaluator: Evaluates,
     plan: Plan,
     on_round: Callable[[RoundReport], None] = lambda report: None,
 ) -> None:
@@ -63,7 +63,7 @@ def train(
 def repair(
     rng: np.random.Generator,
     rounds: Rounds,
-    evaluator: Evaluator,
+    evaluator: Evaluates,
     plan: Plan,
     num_chains: int,
 ) -> None:

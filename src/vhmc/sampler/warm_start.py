@@ -15,6 +15,7 @@ from vhmc.evaluation.target import Target
 from vhmc.numerics.importance import efficiency
 from vhmc.sampler.drawing import some_draws
 from vhmc.sampler.posterior import Posterior
+from vhmc.surrogate.mixture import MixturePotential
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import LogDensity, Surrogate, SurrogatePotential
 from vhmc.surrogate.trainer import Trainer, default_num_features
@@ -45,7 +46,7 @@ def old_surrogate(warm_start: WarmStart, target: Target) -> Surrogate | None:
                 f"this one has {in_words(target.parameters.shapes)}"
             )
     potential = getattr(density, "potential", None)
-    if not isinstance(potential, SurrogatePotential):
+    if not isinstance(potential, SurrogatePotential | MixturePotential):
         raise ValueError(
             f"warm_start must be a posterior of vhmc.sample, got {shown(warm_start)}"
         )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vhmc._types import Potential, Scalar, Vector
-from vhmc.surrogate.moves import Pace, Segment, draw_segment
+from vhmc.surrogate.moves import Pace, Segment, draw_segment, walk
 from vhmc.surrogate.residual import AbstractResidual, Guard, LatentPotential
 from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
@@ -39,6 +39,16 @@ class Surrogate:
         """Whether the map is one of the model's centred form."""
         return self.transport.layers[0].is_reparameterisation
 
+    @property
+    def heaviest(self) -> "Surrogate":
+        """Itself: a mixture of surrogates has one that is the heaviest."""
+        return self
+
+    @property
+    def hubs(self) -> list[int]:
+        """Coordinates on which the conditionals of all others depend."""
+        return self.transport.hubs
+
     def inside(self) -> "Surrogate":
         """The same density of the centred form, less the layer that leads to it."""
         transport = TransportMap(self.transport.layers[1:])
@@ -54,9 +64,13 @@ class Surrogate:
     def energies(self, thetas: np.ndarray) -> np.ndarray:
         """Energies of unconstrained points, one a row, up to a constant."""
         x, log_det = self.transport.inverse_and_log_det(thetas)
+        return self.latent_energies(x) + log_det
+
+    def latent_energies(self, x: np.ndarray) -> np.ndarray:
+        """Energies of latent points, one a row, up to the same constant."""
         length = np.linalg.norm(x, axis=1)
         residual = self.residual.energies(x)
-        return 0.5 * length**2 + residual + self.guard.energy(length) + log_det
+        return 0.5 * length**2 + residual + self.guard.energy(length)
 
     def score_errors(self, thetas: np.ndarray, grads: np.ndarray) -> np.ndarray:
         """Gradients of the surrogate less the true ones, in latent coordinates.
@@ -65,6 +79,37 @@ class Surrogate:
         """
         x, grad = self.transport.pull_back(thetas, grads)
         return x + self.residual.grads(x) + self.guard.grads(x) - grad
+
+    def by_parameter(
+        self, thetas: np.ndarray, errors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates with one for each parameter, and the score errors in them.
+
+        The latent ones of a map along a graph are that, and have the same width
+        everywhere; in a funnel's own coordinates errors at the neck would drown all
+        others.
+
+        errors: latent.
+        """
+        x = self.transport.inverse(thetas)
+        if self.transport.cliques is not None:
+            return x, errors
+        return thetas, self.transport.push_forward(x, errors)
+
+    def walk(
+        self, rng: np.random.Generator, thetas: np.ndarray, pace: Pace
+    ) -> np.ndarray:
+        """Unconstrained ends of transitions that keep the surrogate's law."""
+        x = self.latent_walk(rng, self.transport.inverse(thetas), pace)
+        return self.transport.forward(x)
+
+    def latent_walk(
+        self, rng: np.random.Generator, x: np.ndarray, pace: Pace
+    ) -> np.ndarray:
+        """The same in latent coordinates; where one diverges, the chain stays."""
+        ends = np.asarray(walk(rng, self.latent, x, pace).x)
+        is_lost = ~np.isfinite(ends).all(axis=1)
+        return np.where(is_lost[:, None], x, ends)
 
     def draw(
         self, rng: np.random.Generator, starts: np.ndarray, pace: Pace, **options: int

@@ -81,7 +81,7 @@ def vhmc(target: Target, number: int, seed: int) -> Trace:
     first = int(SEARCH * number)
     hessian_price = target.hessian_price
     hessian = hessian_price if hessian_price <= (number - first) // 2 else 0
-    plan = Plan(first, hessian, number - first - hessian, 0, 0, 0, BATCH)
+    plan = Plan(first, hessian, number - first - hessian, 0, 0, 0, 0, BATCH)
     structure = model_graph(target)
     graph = fitting_graph(structure, target.parameters)
 

@@ -1,0 +1,193 @@
+"""Find the modes of a posterior: a map for each that holds a share of the mass."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
+from vhmc.numerics.gaussian import positive_definite
+from vhmc.sampler.locate import Located, Modes
+from vhmc.sampler.modes.look import End, has_barrier, look
+from vhmc.sampler.plan import Plan
+from vhmc.sampler.warm_up import warm_up
+from vhmc.surrogate.training_set import AWAY
+from vhmc.transport.affine import Affine, affine_from_precision
+from vhmc.transport.transport_map import TransportMap
+
+NEGLIGIBLE = 7.0
+"""Nats of mass below the heaviest mode at which another one is left out."""
+HIGHEST = 20.0
+"""Nats of energy above the lowest end at which nothing is expected of an end, besides
+two for every dimension."""
+MAX_MODES = 12
+FEWEST = 16
+"""Points of a look, at least."""
+LEAST_ROUNDS = 6
+"""Rounds of training that a mode needs at least."""
+DESCENTS = 10
+"""Evaluations for descents without which no look is begun."""
+
+
+class Found(NamedTuple):
+    """Modes that hold mass, and ends of descents that are in none of them.
+
+    transports: a map for each mode, that of the search first.
+    others: ends without a map: the budget did not suffice, or they were not reached.
+    """
+
+    transports: list[TransportMap]
+    others: list[End]
+
+
+def find_modes(
+    rng: np.random.Generator,
+    evaluator: Evaluator,
+    known: Sequence[TransportMap],
+    modes: Modes,
+    plan: Plan,
+    number: int,
+) -> Found:
+    """Look from every mode that is found, until there is no new one.
+
+    known: maps of the modes that are known.
+    modes: ends of the search.
+    number: points of the first look.
+    """
+    found, pending = [*known], [*known]
+    others: list[End] = []
+    while pending:
+        if _spare(evaluator, plan, len(found)) < number + DESCENTS:
+            break
+        origin = pending.pop(0)
+        looked = look(
+            *(rng, evaluator.evaluate, origin, modes),
+            *([one for one in found if one is not origin], number),
+            _spare(evaluator, plan, len(found)) - number,
+        )
+        for end in looked.ends:
+            if _is_in(found, end) or _is_high(evaluator.log, end):
+                continue
+            new = None
+            is_affordable = _spare(evaluator, plan, len(found) + 1) > _price(plan)
+            if end.arrived and len(found) < MAX_MODES and is_affordable:
+                new = _mapped(rng, evaluator, found, end, plan)
+                if new is None:
+                    continue
+            if new is None:
+                others.append(end)
+            else:
+                found.append(new)
+                pending.append(new)
+        # Modes farther on are seen from others too: fewer points do.
+        number = max(number // 2, FEWEST)
+    return Found(found, [end for end in others if not _is_in(found, end)])
+
+
+def left_over(modes: Modes, found: Found) -> Modes:
+    """Ends of the search and of looks that are in no mode but, maybe, the first."""
+    others = [] if len(found.transports) == 1 else found.transports[1:]
+    ends = [
+        End(*row)
+        for row in zip(
+            modes.ends, modes.energies, modes.grads, modes.arrived, strict=True
+        )
+    ]
+    ends = [end for end in ends if not _is_in(others, end)] + found.others
+    if not ends:
+        return modes._replace(
+            ends=modes.ends[:0],
+            energies=modes.energies[:0],
+            grads=modes.grads[:0],
+            arrived=modes.arrived[:0],
+        )
+    theta, energy, grad, arrived = zip(*ends, strict=True)
+    return modes._replace(
+        ends=np.stack(theta),
+        energies=np.array(energy),
+        grads=np.stack(grad),
+        arrived=np.array(arrived),
+    )
+
+
+def _spare(evaluator: Evaluator, plan: Plan, number: int) -> int:
+    """Evaluations beyond what the modes so far need at least.
+
+    number: of modes.
+    """
+    least = LEAST_ROUNDS * plan.chains * number
+    return evaluator.left - plan.check - plan.correction - least
+
+
+def _price(plan: Plan) -> int:
+    """Evaluations to map another mode."""
+    return plan.hessian + plan.warm_up // 2
+
+
+def _mapped(
+    rng: np.random.Generator,
+    evaluator: Evaluator,
+    found: list[TransportMap],
+    end: End,
+    plan: Plan,
+) -> TransportMap | None:
+    """A map of another mode; None if it is no other one, or has next to no mass."""
+    evaluate = evaluator.evaluate
+    center = found[0].forward(np.zeros((1, found[0].dim)))[0]
+    heights = evaluate(center[None], "look").energy[0]
+    if not has_barrier(evaluate, end.theta, center, max(end.energy, heights)):
+        return None
+    layer = _gaussian(evaluator, found[0], end, plan)
+    modes = Modes(
+        end.theta[None],
+        np.array([end.energy]),
+        end.grad[None],
+        np.array([True]),
+        has_mode=True,
+    )
+    located = Located(layer, [], modes)
+    layer = warm_up(rng, evaluate, located, plan.warm_up // 2, plan.chains)
+    transport = TransportMap((layer,))
+    masses = [log_mass(evaluator.log, one) for one in (*found, transport)]
+    return None if masses[-1] < max(masses) - NEGLIGIBLE else transport
+
+
+def _gaussian(
+    evaluator: Evaluator, known: TransportMap, end: End, plan: Plan
+) -> Affine:
+    """Around an end, by its Hessian, or as wide as the mode that is known."""
+    if plan.hessian:
+        matrix = evaluator.hessian(end.theta, "hessian")
+        if np.isfinite(matrix).all() and np.abs(matrix).max() > 0:
+            precision, _ = positive_definite(matrix)
+            return affine_from_precision(end.theta, precision)
+    draws = known.forward(np.random.default_rng(0).standard_normal((200, known.dim)))
+    return Affine(end.theta, np.diag(np.std(draws, axis=0)))
+
+
+def log_mass(log: EvaluationLog, transport: TransportMap) -> float:
+    """Logarithm of the mass around a map, up to that of the normal's constant."""
+    usable = log.is_finite & ~np.isin(log.phase, AWAY)
+    with np.errstate(all="ignore"):
+        x, log_det = transport.inverse_and_log_det(log.theta[usable])
+        square = np.sum(x**2, axis=1)
+        weights = 0.5 * square + log_det - log.energy[usable]
+    dim = transport.dim
+    near = weights[square < dim + 4 * np.sqrt(2 * dim)]
+    return float(np.median(near)) if len(near) else -np.inf
+
+
+def _is_in(found: list[TransportMap], end: End) -> bool:
+    """Whether an end is in a mode that has a map."""
+    for transport in found:
+        with np.errstate(all="ignore"):
+            x = transport.inverse(end.theta[None])[0]
+        if np.linalg.norm(np.delete(x, transport.hubs)) < 4 + np.sqrt(len(x)):
+            return True
+    return False
+
+
+def _is_high(log: EvaluationLog, end: End) -> bool:
+    """Whether an end is too high to hold any mass."""
+    lowest = np.min(log.energy[log.is_finite])
+    return bool(end.energy > lowest + HIGHEST + 2 * len(end.theta))

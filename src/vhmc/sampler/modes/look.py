@@ -1,0 +1,238 @@
+r"""Look for other modes, from far outside of the one that is known.
+
+In latent coordinates the known mode is about a standard normal: from a point $x$ with
+gradient $g$, one step of Newton's method leads to $x - g$, which is close to zero.
+Descents begin at points of the widened posterior for which it is not. Whatever the
+number of dimensions, about half of such points are closer to another mode of the same
+shape.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc.evaluation.evaluator import Evaluate
+from vhmc.evaluation.target import Evaluations
+from vhmc.sampler.descents import Descent, Evaluated, descend
+from vhmc.sampler.locate import Modes, has_arrived, is_finished
+from vhmc.transport.transport_map import TransportMap
+
+WIDTHS = 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 25.0, 100.0
+"""Factors by which the posterior is widened, in turn."""
+MAX_DESCENTS = 8
+LEAST_DESCENT, LONGEST = 6, 25
+"""Evaluations of one descent, at least and at most."""
+NEAR = 3.0
+"""Latent distance from zero, in low dimensions, at which a point is in the mode."""
+NEAR_BY_ROOT = 0.5
+"""What is added to it for every root of the number of dimensions."""
+PLACES = 0.2, 0.4, 0.6, 0.8
+"""On the segment between two ends, where a barrier is looked for."""
+BARRIER = 1.0
+"""Nats above the higher end that make two modes of them."""
+
+
+class End(NamedTuple):
+    """Where a descent ended.
+
+    theta, energy, grad: in the coordinates of the evaluator.
+    arrived: whether it came to rest.
+    """
+
+    theta: np.ndarray
+    energy: float
+    grad: np.ndarray
+    arrived: bool
+
+
+class Looked(NamedTuple):
+    """What a look has found.
+
+    ends: of descents that did not lead to the known mode, the lowest first.
+    num_points: from which it looked.
+    """
+
+    ends: list[End]
+    num_points: int
+
+
+class Latent:
+    """The energy in latent coordinates of a known mode.
+
+    What a map along a graph conditions on is held: given its scales, a hierarchical
+    model has modes; with them free its energy may fall without bound.
+    """
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        transport: TransportMap,
+        others: Sequence[TransportMap],
+    ):
+        self._evaluate, self._transport = evaluate, transport
+        self._others = others
+        self.held = transport.hubs
+        self._answers: dict[bytes, tuple[np.ndarray, float, np.ndarray]] = {}
+
+    @property
+    def num_free(self) -> int:
+        """Dimensions that are not held."""
+        return self._transport.dim - len(self.held)
+
+    def evaluate(self, x: np.ndarray) -> Evaluations:
+        """Latent energies and gradients, those of what is held left out."""
+        with np.errstate(all="ignore"):
+            theta = self._transport.forward(x)
+        # A map of exponentials overflows at a hundred standard deviations.
+        theta = np.nan_to_num(theta, nan=1e300, posinf=1e300, neginf=-1e300)
+        answer = self._evaluate(theta, "look")
+        with np.errstate(all="ignore"):
+            _, grad, log_det = self._transport.pulled_back(theta, answer.grad)
+            energy = answer.energy - log_det
+        is_lost = ~np.isfinite(energy + grad.sum(axis=1))
+        energy, grad = np.where(is_lost, np.inf, energy), grad.copy()
+        grad[is_lost] = 0.0
+        grad[:, self.held] = 0.0
+        rows = zip(x, theta, answer.energy, answer.grad, strict=True)
+        for one, *known in rows:
+            self._answers[one.tobytes()] = tuple(known)
+        return answer._replace(energy=energy, grad=grad)
+
+    def end(self, point: Evaluated, arrived: bool) -> End:
+        """A latent point as one of the evaluator's."""
+        theta, energy, grad = self._answers[point.theta.tobytes()]
+        return End(theta, float(energy), grad, arrived)
+
+    def is_home(self, x: np.ndarray) -> np.ndarray:
+        """Whether latent points are in a mode that is known."""
+        is_near = self._lengths(x) < self.reach
+        for other in self._others:
+            with np.errstate(all="ignore"):
+                there = other.inverse(self._transport.forward(x))
+            is_near |= np.linalg.norm(there, axis=1) < self.reach
+        return is_near
+
+    @property
+    def reach(self) -> float:
+        """Latent distance within which points are in one mode."""
+        return NEAR + NEAR_BY_ROOT * np.sqrt(max(self.num_free, 1))
+
+    def is_near(self, x: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Whether latent points are in the mode that another one is in."""
+        return self._lengths(x - place) < self.reach
+
+    def leaders(self, x: np.ndarray) -> list[int]:
+        """The first of the points that are in one mode, for each."""
+        chosen: list[int] = []
+        for i in range(len(x)):
+            if not np.any(self.is_near(x[chosen], x[i])):
+                chosen.append(i)
+        return chosen
+
+    def _lengths(self, x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(np.delete(x, self.held, axis=1), axis=1)
+
+
+def look(
+    rng: np.random.Generator,
+    evaluate: Evaluate,
+    transport: TransportMap,
+    modes: Modes,
+    others: Sequence[TransportMap],
+    number: int,
+    allowance: int,
+) -> Looked:
+    """Descend from points of the widened posterior that do not point home.
+
+    transport: map of the known mode.
+    modes: ends of the search; those that do not point home are begun with.
+    others: maps of other modes that are known.
+    number: points of the widened posterior.
+    allowance: evaluations of all descents.
+    """
+    latent = Latent(evaluate, transport, others)
+    x = rng.standard_normal((number, transport.dim))
+    widths = np.sort(np.resize(WIDTHS, number))
+    free = np.setdiff1d(np.arange(transport.dim), latent.held)
+    x[:, free] *= widths[:, None]
+    answer = latent.evaluate(x)
+    ends, grads = _of_search(transport, modes)
+    known = np.isfinite(answer.energy)
+    x = np.concatenate([ends, x[known]])
+    grad = np.concatenate([grads, answer.grad[known]])
+    is_other = ~latent.is_home(x - grad)
+    x, ahead = x[is_other], (x - grad)[is_other]
+    found: list[End] = []
+    while len(x) and allowance >= LEAST_DESCENT:
+        # Where Newton's step leads tells which of them would end in the same mode.
+        chosen = latent.leaders(ahead)[: min(MAX_DESCENTS, allowance // LEAST_DESCENT)]
+        ended, cost = _descended(latent, x[chosen], allowance)
+        allowance -= cost
+        new = [end for end in ended if end.is_other]
+        found += [latent.end(end.point, end.arrived) for end in new]
+        # What leads to an end that is known now is explained.
+        is_left = np.ones(len(x), dtype=bool)
+        is_left[chosen] = False
+        for end in new:
+            is_left &= ~latent.is_near(ahead, end.point.theta)
+        x, ahead = x[is_left], ahead[is_left]
+    return Looked(sorted(found, key=lambda end: end.energy), number)
+
+
+class _LatentEnd(NamedTuple):
+    """Of a descent: where, whether it came to rest, and in a mode that is not known."""
+
+    point: Evaluated
+    arrived: bool
+    is_other: bool
+
+
+def _descended(
+    latent: Latent, starts: np.ndarray, allowance: int
+) -> tuple[list[_LatentEnd], int]:
+    """Ends of descents, and their cost."""
+    descents = [Descent(start) for start in starts]
+
+    def points_home(descent: Descent) -> bool:
+        last = descent.path[-1]
+        return bool(latent.is_home((last.theta - last.grad)[None])[0])
+
+    def is_over(descent: Descent) -> bool:
+        return bool(descent.path) and (points_home(descent) or has_ended(descent))
+
+    num_each = min(LONGEST, allowance // len(descents))
+    descend(descents, latent.evaluate, num_each, is_over)
+    ends = []
+    for descent in descents:
+        if descent.path:
+            last = descent.path[-1]
+            is_home = points_home(descent) or bool(latent.is_home(last.theta[None])[0])
+            ends.append(_LatentEnd(last, has_ended(descent), not is_home))
+    return ends, sum(descent.num_asked for descent in descents)
+
+
+def has_ended(descent: Descent) -> bool:
+    """Whether a descent has come to rest in a mode."""
+    return has_arrived(descent) or is_finished(descent)
+
+
+def _of_search(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+    """Latent ends of the search and gradients there, those of what is held left out."""
+    with np.errstate(all="ignore"):
+        x, grad = transport.pull_back(modes.ends, modes.grads)
+    grad[:, [*transport.hubs, *modes.held]] = 0.0
+    known = np.isfinite(x + grad).all(axis=1)
+    return x[known], grad[known]
+
+
+def has_barrier(
+    evaluate: Evaluate, first: np.ndarray, second: np.ndarray, highest: float
+) -> bool:
+    """Whether the energy rises between two points: if not, a ridge joins them.
+
+    highest: the energy of the higher one.
+    """
+    places = np.array(PLACES)[:, None]
+    energy = evaluate((1 - places) * first + places * second, "look").energy
+    return bool(np.max(energy) > highest + BARRIER)

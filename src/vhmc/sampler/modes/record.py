@@ -1,0 +1,56 @@
+"""What a run tells of the modes of a posterior."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vhmc.sampler.check import Check
+from vhmc.surrogate.mixture import Mixture
+from vhmc.surrogate.surrogate import Surrogate
+
+
+class Mode(NamedTuple):
+    """A separate mode of the posterior.
+
+    mass: its share of the posterior.
+    error: standard error of that.
+    center: a point in its middle, unconstrained.
+    """
+
+    mass: float
+    error: float
+    center: np.ndarray
+
+
+def modes_of(surrogate: Surrogate | Mixture, check: Check | None) -> tuple[Mode, ...]:
+    """The modes, the heaviest first, with masses by the checked draws' weights."""
+    if isinstance(surrogate, Surrogate):
+        return (Mode(1.0, 0.0, _center(surrogate)),)
+    masses, errors = np.exp(surrogate.log_masses), np.full(len(surrogate.parts), np.nan)
+    if check is not None:
+        share = surrogate.responsibilities(check.theta)
+        masses = check.weights @ share
+        errors = _errors(share, check, surrogate.errors)
+    modes = [
+        Mode(float(mass), float(error), _center(part))
+        for part, mass, error in zip(surrogate.parts, masses, errors, strict=True)
+    ]
+    return tuple(sorted(modes, key=lambda mode: -mode.mass))
+
+
+def _errors(share: np.ndarray, check: Check, own: np.ndarray) -> np.ndarray:
+    """Standard errors of masses, whose draws were chosen by mode.
+
+    share: of every checked draw, by mode.
+    own: relative errors of the surrogates' normalising constants.
+    """
+    parts = check.weights[:, None] * share, check.probability[:, None] * share
+    masses = parts[0].sum(axis=0)
+    true, drawn = (rows / np.maximum(rows.sum(axis=0), 1e-300) for rows in parts)
+    relative = np.sum((true - drawn) ** 2, axis=0) + own**2
+    others = (masses**2 * relative).sum() - masses**2 * relative
+    return masses * np.sqrt((1 - masses) ** 2 * relative + others)
+
+
+def _center(surrogate: Surrogate) -> np.ndarray:
+    return surrogate.transport.forward(np.zeros((1, surrogate.dim)))[0]
