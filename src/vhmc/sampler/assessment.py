@@ -32,6 +32,7 @@ def assess(
     wide: Sequence[Wide],
     log: EvaluationLog,
     labels: Sequence[str],
+    doubts: Sequence[tuple[str, str]] = (),
 ) -> Verdict:
     """Judge draws of a surrogate by its checks, its training and the search.
 
@@ -39,6 +40,7 @@ def assess(
     modes: ends of descents in no mode that was sampled, besides those in the first.
     wide: points of the widened posterior.
     labels: of the parameters.
+    doubts: further ones, each with a status.
     """
     surrogate, drawn, check, last = (
         attempt.surrogate,
@@ -85,7 +87,7 @@ def assess(
         # may sit in its neck, where a surrogate does nearly well.
         status = "caution" if judge(statistics, []).status == "good" else "bad"
         concerns = [(status, NO_MODE)]
-    return judge(statistics, concerns)
+    return judge(statistics, [*concerns, *doubts])
 
 
 def exact_statistics(theta: np.ndarray, acceptance: float) -> ExactStatistics:

@@ -30,6 +30,7 @@ from vhmc.sampler.correction import (
     without_moments,
 )
 from vhmc.sampler.evidence import Evidence
+from vhmc.sampler.modes.copies import matched_draws
 from vhmc.sampler.modes.record import Mode
 from vhmc.sampler.verdict import Verdict
 from vhmc.structure.record import Structure
@@ -153,6 +154,19 @@ class Posterior:
         values = self._values(function)
         estimate = self._mean(values)
         return without_moments(estimate, num_moments(values(self.uncorrected)))
+
+    def relabelled(self) -> dict[str, np.ndarray]:
+        """Draws of the parameters, by name, with labels as in the heaviest mode.
+
+        The components of a mixture model can be numbered in any order, and the
+        posterior has a copy for each. This keeps one: parameters with an axis of the
+        same length are reordered together, every draw for itself.
+        """
+        space = self.parameters
+        values = {name: self.draws[name] for name in space.shapes}
+        if not self.modes:
+            raise ValueError("only a run of vhmc.sample knows its modes")
+        return matched_draws(space, values, self.modes[0].center)
 
     def quantiles(
         self,

@@ -47,7 +47,7 @@ def result(
         warnings=verdict.reasons,
         verdict=verdict,
         correction=correction,
-        modes=modes_of(surrogate, outer_check),
+        modes=modes_of(surrogate, outer_check, evaluator.target.parameters),
         check=outer_check,
         uncorrected=evaluator.outward(attempt.theta),
         evaluation_log=evaluator.evaluation_log,
