@@ -24,6 +24,8 @@ SAME = 0.05
 LEAST_WAY = 0.1
 """Squared distance to the mode, in standard deviations, below which it is as good."""
 MAX_STRETCH = 256.0
+HOPE, LEAST_HOPE = 10.0, 100.0
+"""Fall that the slope may promise of a step, over the energy and these nats."""
 
 
 class Evaluated(NamedTuple):
@@ -130,6 +132,8 @@ class Descent:
         self.decrement = float(max(-direction @ here.grad, 0.0))
         self.num_pairs = curvature.num_pairs
         step = self._stretch * direction
+        hope = HOPE * (abs(here.energy) + LEAST_HOPE)
+        step = step * min(1.0, hope / max(-step @ here.grad, 1e-300))
         if self._limit is not None:
             most, length = curvature.length(self._limit), curvature.length(step)
             step = step * min(1.0, most / max(length, 1e-300))
@@ -152,10 +156,13 @@ class Descent:
             # Where the parabola through both energies and the first slope is least.
             bend = 2 * (energy - here.energy - slope)
             cut = -slope / bend if bend > 0 else SHORTER
-            self._fail(float(np.clip(cut, 0.02, SHORTER)) * step)
+            most = min(SHORTER, WALL ** min(self._num_failed, 3))
+            self._fail(float(np.clip(cut, min(0.02, most), most)) * step)
             return
         self._num_failed = 0
-        is_steep = left < STEEP * slope  # both are negative
+        # Both slopes are negative; a longer step than the curvature asked for that is
+        # still too short says that the energy grows faster than a parabola.
+        is_steep = left < (STEEP * slope if self._stretch == 1 else 0.0)
         if self._limit is not None:
             self._limit = (LONGER * LONGER if is_steep else LONGER) * step
         if is_steep:

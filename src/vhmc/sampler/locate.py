@@ -14,6 +14,12 @@ from vhmc.transport.affine import Affine, affine_from_precision
 MAX_STARTS = 8
 FIRST_LEG = 20
 """Evaluations after which the two best descents go on alone."""
+LEG = 10
+"""Evaluations of a descent before it is compared with the others again."""
+BOTTOMLESS = -1e11
+"""Energy at which a descent has fallen out of sight: a nat is lost in rounding."""
+WIDTHS = 2.0, 30.0
+"""By which the Gaussian at an end is widened for new starts."""
 MORE_STARTS = 2
 """Descents that begin once the first ones have ended early."""
 PATIENCE = 6
@@ -29,6 +35,8 @@ CLOSE = 0.01
 """Squared distance from the mode, in standard deviations, that is close enough."""
 ARRIVED = 0.1
 """Squared distance from the mode, in standard deviations a dimension, of an arrival."""
+NEAR = 1.0
+"""Squared way from where the Hessian was taken, by dimension, that needs no other."""
 HALF_WIDTH = 2.0
 """Of the box of random starts, as in Stan."""
 
@@ -74,12 +82,16 @@ def locate(
     origin: np.ndarray,
     allowance: int,
     hessian: Callable[[np.ndarray], np.ndarray] | None = None,
+    price: int = 0,
+    spare: int = 0,
 ) -> Located:
     """Descend from several starts and measure the curvature at the best end.
 
     origin: the first start, unconstrained.
     allowance: evaluations for the descents and Newton's steps after them.
     hessian: of the energy at a point; without one the descents' own curvature serves.
+    price: evaluations that a second Hessian costs; 0 if there may be none.
+    spare: evaluations beyond the allowance if no descent has arrived with it.
     """
     num_starts = int(np.clip(allowance // (2 * FIRST_LEG), 1, MAX_STARTS))
     left = allowance - (NEWTON_STEPS if hessian else 0)
@@ -94,31 +106,75 @@ def locate(
 
     pool = Pool()
     places = starts(rng, origin, num_starts)
-    descents = begun(rng, origin, places, pool, counted, min(left, 5 * num_starts))
+    most = min(left, max(5 * num_starts, left // 2))
+    descents = begun(rng, origin, places, pool, counted, most)
     if not descents:
         raise no_start(origin, reasons)
+    leg = min(LEG, max(1, left // len(descents)))
+    race(descents, counted, leg, lambda: left)
+    while left >= 2 * LEG:
+        # Easily found, so there is time to look for another mode, or a lower one.
+        best = min(descents, key=height)
+        places = starts(rng, origin, MORE_STARTS)[1:]
+        places += wide_starts(rng, best, MORE_STARTS - len(places))
+        more = begun(rng, origin, places, pool, counted, left // 2)
+        if not more:
+            break
+        descents += more
+        race(descents, counted, LEG, lambda: left)
+    best = min(descents, key=height)
+    if left > 0:
+        descend([best], counted, left, is_finished)
+    most = NEWTON_STEPS + max(left, 0) + spare
+    layer, is_convex = first_layer(evaluate, best, hessian, most, price)
+    modes = modes_of(descents, len(origin), is_convex)
+    others = sorted(descents, key=height)[:2]
+    return Located(layer, layers_on_path(others), modes)
+
+
+def height(descent: Descent) -> float:
+    """Energy by which descents are compared: infinite where it fell out of sight."""
+    is_lost = descent.energy < BOTTOMLESS
+    return np.inf if is_lost else descent.energy
+
+
+def race(
+    descents: list[Descent],
+    evaluate: Callable[[np.ndarray], Evaluations],
+    leg: int,
+    left: Callable[[], int],
+) -> None:
+    """Advance descents until all are over: all, then two, then the lowest alone.
+
+    When it has ended the next lowest goes on.
+
+    left: evaluations, now.
+    """
 
     def is_over(descent: Descent) -> bool:
+        if descent.is_done or descent.energy < BOTTOMLESS:
+            return True
         return is_finished(descent) or is_copy(descent, descents)
 
-    first = min(FIRST_LEG, max(1, left // len(descents)))
-    descend(descents, counted, min(first, max(left // len(descents), 0)), is_over)
-    best = sorted(descents, key=lambda descent: descent.energy)
-    best = [one for one in best if not is_copy(one, descents)][:2]
-    descend(best, counted, max(left, 0) // len(best), is_over)
-    if left >= 3 * FIRST_LEG:
-        # Easily found, so there is time to look for another mode, or a lower one.
-        places = starts(rng, origin, MORE_STARTS + 1)[1:]
-        more = begun(rng, origin, places, pool, counted, left // 2)
-        descents += more
-        descend(more, counted, min(FIRST_LEG, left // MORE_STARTS), is_over)
-        best += more
-    best.sort(key=lambda descent: descent.energy)
-    descend(best[:1], counted, max(left, 0), is_finished)
-    most = NEWTON_STEPS + max(left, 0)
-    layer, is_convex = first_layer(evaluate, best[0], hessian, most)
-    modes = modes_of(descents, len(origin), is_convex)
-    return Located(layer, layers_on_path(best), modes)
+    most = len(descents)
+    while left() > 0:
+        going = [one for one in descents if not is_over(one)]
+        going = sorted(going, key=height)[: min(most, left())]
+        if not going:
+            break
+        each = min(leg, left() // len(going))
+        descend(going, evaluate, each, is_over)
+        most = min(2, most) if most > 2 else 1
+
+
+def wide_starts(
+    rng: np.random.Generator, best: Descent, number: int
+) -> list[np.ndarray]:
+    """Draws of the Gaussian at an end, widened by random factors."""
+    factor = best.curvature().factor()
+    widths = np.exp(rng.uniform(*np.log(WIDTHS), number))
+    z = rng.standard_normal((number, len(factor)))
+    return [best.theta + width * factor @ row for width, row in zip(widths, z, strict=True)]
 
 
 def modes_of(
@@ -221,6 +277,7 @@ def first_layer(
     descent: Descent,
     hessian: Callable[[np.ndarray], np.ndarray] | None,
     most: int = NEWTON_STEPS,
+    price: int = 0,
 ) -> tuple[Affine, bool]:
     """Laplace's Gaussian at the end of a descent, and whether it is a mode.
 
@@ -229,23 +286,36 @@ def first_layer(
     most: evaluations for that.
     """
     theta, energy, grad = descent.path[-1]
-    matrix = None if hessian is None else hessian(theta)
-    if matrix is None or not np.isfinite(matrix).all():
-        # The model may fail next to the end, which says nothing of the end itself.
+    if hessian is None:
         return Affine(theta, descent.curvature().factor()), True
-    if not np.abs(matrix).max() > 0:
-        return Affine(theta, descent.curvature().factor()), False
-    layer, is_convex = laplace(theta, matrix)
-    on = Descent(np.zeros_like(theta), scales=np.ones(len(theta)))
-    on.tell(energy, layer.pull_back(on.question[None], grad[None])[0])
+    while True:
+        matrix = hessian(theta)
+        if not np.isfinite(matrix).all():
+            # The model may fail next to the end, which says nothing of the end itself.
+            return Affine(theta, descent.curvature().factor()), True
+        if not np.abs(matrix).max() > 0:
+            return Affine(theta, descent.curvature().factor()), False
+        layer, is_convex = laplace(theta, matrix)
+        on = Descent(np.zeros_like(theta), scales=np.ones(len(theta)))
+        on.tell(energy, layer.pull_back(on.question[None], grad[None])[0])
 
-    def evaluate_white(x: np.ndarray) -> Evaluations:
-        answer = evaluate(layer.forward(x), "search")
-        return answer._replace(grad=layer.pull_back(x, answer.grad))
+        def evaluate_white(x: np.ndarray, layer=layer) -> Evaluations:
+            answer = evaluate(layer.forward(x), "search")
+            return answer._replace(grad=layer.pull_back(x, answer.grad))
 
-    on.prepare()
-    descend([on], evaluate_white, most, lambda descent: descent.decrement < CLOSE)
-    has_mode = is_convex or on.decrement < CLOSE
+        on.prepare()
+        leg = min(most, max(2 * len(theta), NEWTON_STEPS)) if price else most
+        descend([on], evaluate_white, leg, lambda descent: descent.decrement < CLOSE)
+        most -= on.num_asked - 1
+        has_come = on.decrement < CLOSE
+        is_near = on.theta @ on.theta < NEAR * len(theta)
+        if not price or (has_come and is_near) or most < price + NEWTON_STEPS:
+            break
+        most -= price
+        theta = layer.forward(on.theta[None])[0]
+        energy = on.energy
+        grad = layer.push_forward(on.theta[None], on.path[-1].grad[None])[0]
+    has_mode = is_convex or has_come
     if len(on.path) == 1:
         return layer, has_mode
     return layer.compose(Affine(on.theta, on.curvature().factor())), has_mode
