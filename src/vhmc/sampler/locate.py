@@ -134,7 +134,7 @@ def locate(
 
 def height(descent: Descent) -> float:
     """Energy by which descents are compared: infinite where it fell out of sight."""
-    is_lost = descent.energy < BOTTOMLESS
+    is_lost = descent.energy < BOTTOMLESS or descent.is_rough
     return np.inf if is_lost else descent.energy
 
 
@@ -352,7 +352,7 @@ def path_layer(path: list[Evaluated]) -> Affine:
     """Gaussian from the curvature that a descent itself saw on its way."""
     pool = Pool()
     for point in path[:-1]:
-        pool.add(point.theta, point.grad)
+        pool.add(point)
     if len(path) == 1:
         return Affine(path[-1].theta, np.eye(len(path[-1].theta)))
     return Affine(path[-1].theta, pool.curvature(path[-1]).factor())
