@@ -24,13 +24,13 @@ SAME = 0.05
 LEAST_WAY = 0.1
 """Squared distance to the mode, in standard deviations, below which it is as good."""
 MAX_STRETCH = 256.0
-UNEVEN = 0.1
+UNEVEN = 0.003
 """Error of the trapezoidal rule for the energy between two points, over the curvature
 between them, up to which it counts as quadratic."""
 ROUGH, MAX_ROUGH = 10.0, 3
 """Change of the energy over that which the slopes at both ends tell, beyond which one
 of them is noise; steps with such a change after which a descent is given up."""
-HOPE, LEAST_HOPE = 10.0, 100.0
+HOPE, LEAST_HOPE = 2.0, 100.0
 """Fall that the slope may promise of a step, over the energy and these nats."""
 
 
@@ -63,8 +63,8 @@ class Pool:
     ) -> Curvature:
         """The curvature at a point, as far as all points tell it.
 
-        Points of other descents count if the energy between is nearly quadratic: they
-        may be in another basin.
+        Points of other descents count where the energy between is quadratic. Elsewhere
+        they may be in another basin, and would lead all descents to the same end.
         """
         points, grads = np.array(self.points), np.array(self.grads)
         moves, turns = at.theta - points, at.grad - grads

@@ -18,8 +18,8 @@ LEG = 10
 """Evaluations of a descent before it is compared with the others again."""
 BOTTOMLESS = -1e11
 """Energy at which a descent has fallen out of sight: a nat is lost in rounding."""
-WIDTHS = 2.0, 30.0
-"""By which the Gaussian at an end is widened for new starts."""
+WIDE = 3.0
+"""Standard deviations at an end by which new starts are spread at least."""
 MORE_STARTS = 2
 """Descents that begin once the first ones have ended early."""
 PATIENCE = 6
@@ -115,8 +115,9 @@ def locate(
     while left >= 2 * LEG:
         # Easily found, so there is time to look for another mode, or a lower one.
         best = min(descents, key=height)
-        places = starts(rng, origin, MORE_STARTS)[1:]
-        places += wide_starts(rng, best, MORE_STARTS - len(places))
+        if hessian and not has_arrived(best):
+            break  # a Hessian will show the way
+        places = wide_starts(rng, best, MORE_STARTS)
         more = begun(rng, origin, places, pool, counted, left // 2)
         if not more:
             break
@@ -170,11 +171,17 @@ def race(
 def wide_starts(
     rng: np.random.Generator, best: Descent, number: int
 ) -> list[np.ndarray]:
-    """Draws of the Gaussian at an end, widened by random factors."""
-    factor = best.curvature().factor()
-    widths = np.exp(rng.uniform(*np.log(WIDTHS), number))
-    z = rng.standard_normal((number, len(factor)))
-    return [best.theta + width * factor @ row for width, row in zip(widths, z, strict=True)]
+    """Random starts as wide as the way of a descent, around its first point and its end.
+
+    The way is in the units of the parameters, which a box knows nothing of.
+    """
+    first, last = best.path[0].theta, best.theta
+    sd = np.linalg.norm(best.curvature().factor(), axis=1)
+    width = np.hypot(last - first, WIDE * sd)
+    z = rng.standard_normal((number, len(first)))
+    return [
+        (last if i % 2 else first) + width * row for i, row in enumerate(z)
+    ]
 
 
 def modes_of(
