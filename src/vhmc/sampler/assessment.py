@@ -4,6 +4,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
 from vhmc.sampler.check import Check
 from vhmc.sampler.drawing import Drawn, Mixed
@@ -44,6 +45,7 @@ def assess(
     """
     # Maps that are still being found may well ask where the model has no answer.
     is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
+    is_failed = (log.reason != "") & (log.reason != NO_DENSITY)
     transport = surrogate.heaviest.transport
     thinned = drawn.theta(surrogate).reshape(-1, surrogate.dim)
     thinned = transport.inverse(thinned[:: max(1, len(thinned) // 1000)])
@@ -66,7 +68,7 @@ def assess(
         ess_per_draw=drawn.ess_per_draw,
         ess=drawn.ess,
         num_checks=len(check.theta),
-        failed_fraction=float(np.mean(~log.is_finite[is_aimed])),
+        failed_fraction=float(np.mean(is_failed[is_aimed])),
         pareto_k=check.pareto_k,
         single_trajectory_rate=_mean([r.single_trajectory for r in last]),
         surrogate_acceptance=drawn.acceptance,

@@ -32,6 +32,7 @@ from vhmc.sampler.correction import (
 from vhmc.sampler.evidence import Evidence
 from vhmc.sampler.modes.record import Mode
 from vhmc.sampler.verdict import Verdict
+from vhmc.sampler.walls.wall import Wall
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
 
@@ -80,6 +81,7 @@ class Posterior:
         standard error; `log_evidence` is the same where that means something.
     constants: why it means nothing, in a sentence; empty where it does.
     modes: separate modes that were found, with their masses, the heaviest first.
+    walls: that were found, beyond which the density is zero.
     """
 
     parameters: Space
@@ -101,6 +103,7 @@ class Posterior:
     evidence: Evidence | None = None
     constants: str = ""
     modes: tuple[Mode, ...] = ()
+    walls: tuple[Wall, ...] = ()
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from vhmc.evaluation.centred_evaluator import CentredEvaluator
 from vhmc.evaluation.evaluator import Evaluator, Interrupted, RunFailure
 from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
@@ -24,7 +25,7 @@ from vhmc.sampler.correction import (
 )
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes, modes_of
-from vhmc.sampler.model_graph import fitting_graph, labels_of
+from vhmc.sampler.model_graph import behind, fitting_graph, labels_of, links_of
 from vhmc.sampler.modes.component import Component
 from vhmc.sampler.modes.find import find_modes, left_over
 from vhmc.sampler.modes.mixing import weighed
@@ -35,6 +36,8 @@ from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport, Rounds
 from vhmc.sampler.search import search
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
+from vhmc.sampler.walls.recast import recast
+from vhmc.sampler.walls.watch import MetWall, WallWatch
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
@@ -43,7 +46,9 @@ from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, default_num_features
+from vhmc.transport.affine import Affine
 from vhmc.transport.graph import Graph
+from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
@@ -63,7 +68,7 @@ class Run:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: CentredEvaluator,
         settings: Settings,
         watch: Watch,
         structure: Structure,
@@ -71,7 +76,7 @@ class Run:
         self._evaluator, self._settings, self._watch = evaluator, settings, watch
         self._target = evaluator.target
         self._clock = Clock()
-        self._first_structure = structure
+        self._first_structure, self._first_layer = structure, evaluator.layer
         self.is_complete = False
         self._reset()
 
@@ -118,6 +123,8 @@ class Run:
         self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
         self._components: list[Component] = []
+        self._evaluator.use(self._first_layer)
+        self._walls = WallWatch(self._evaluator)
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -130,15 +137,28 @@ class Run:
         self._plan = self._plan._replace(check=new.check, correction=new.correction)
 
     def _begin(self, old: Surrogate | None) -> None:
-        """Find the posterior, by an old surrogate or by a search."""
+        """Find the posterior, by an old surrogate or by a search.
+
+        Once more wherever it has met a wall, which is then out of the way.
+        """
+        while True:
+            try:
+                self._find(old)
+                break
+            except MetWall:
+                old = None
+            self._pass_walls()
+
+    def _find(self, old: Surrogate | None) -> None:
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
         origin, transport = evaluator.origin, None
         modes = _no_modes(self._target.dim)
-        if old is not None:
+        if old is not None and not old.has_walls:
             old = old if evaluator.layer is None else old.inside()
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
-        if transport is None and self._graph is not None:
+        has_walls = self._walls.layer is not None
+        if transport is None and self._graph is not None and not has_walls:
             transport = closed_form(
                 rng, evaluator, origin, self._graph, plan.search, plan.chains
             )
@@ -152,6 +172,7 @@ class Run:
             modes = located.modes
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
+            layer, modes = self._walls.adapt(rng, layer, modes)
             transport = TransportMap((layer,))
             if self._target.observable is not None:
                 most = evaluator.left - plan.check - plan.correction
@@ -223,9 +244,40 @@ class Run:
             component.rounds.trainer.use_graph(self._graph)
 
     def _train(self) -> None:
-        """Train, draw and check until the draws are good or the budget is spent."""
-        while not self._attempts or self._goes_on() or self._finds_more():
-            self._attempts.append(self._attempt())
+        """Train, draw and check until the draws are good or the budget is spent.
+
+        All anew where a wall is met.
+        """
+        while True:
+            try:
+                while not self._attempts or self._goes_on() or self._finds_more():
+                    self._attempts.append(self._attempt())
+                break
+            except MetWall:
+                before = self._evaluator.layer
+            self._pass_walls()
+            if self._evaluator.layer is not before:
+                self._begin_behind(before)
+
+    def _begin_behind(self, before: AbstractLayer | None) -> None:
+        """Train anew behind walls that were met in training.
+
+        before: the layer to the coordinates in which they were met.
+        """
+        evaluator = self._evaluator
+        (layer,) = affine_map(evaluator.log).layers
+        assert isinstance(layer, Affine) and evaluator.layer is not None
+        modes = recast(self._modes, before, evaluator.layer)
+        layer, self._modes = self._walls.adapt(self._rng, layer, modes)
+        self._attempts.clear()
+        self._start_training([TransportMap((layer,))])
+
+    def _pass_walls(self) -> None:
+        """Go on in coordinates in which walls that were met are none."""
+        self._walls.learn(self._rng)
+        if (layer := self._walls.layer) is not None:
+            self._components = []
+            self._use(behind(self._first_structure, layer, self._target.parameters))
 
     def _finds_more(self) -> bool:
         """Whether a posterior of several modes has another one, if the budget allows.
@@ -409,15 +461,18 @@ class Run:
         evaluator = self._evaluator
         reports = [row for one in self._components for row in one.rounds.reports]
         reports.sort(key=lambda report: report.spent)
+        space = self._target.parameters
+        notes = self._walls.sentences(labels_of(space), links_of(space))
         return result(
             evaluator,
             attempt,
-            Corrected(theta, verdict),
+            Corrected(theta, verdict._replace(notes=notes)),
             correction=correction,
             seconds=self._clock.seconds,
             history=tuple(_moment(report) for report in reports),
             settings={"budget": evaluator.budget, **self._settings._asdict()},
             structure=self._structure,
+            walls=tuple(self._walls.walls),
         )
 
 

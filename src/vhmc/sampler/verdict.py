@@ -60,7 +60,8 @@ class Statistics:
     rhat, ess: of the worst coordinate of chains on the surrogate.
     ess_per_draw: the latter by the number of draws.
     num_checks: checked draws.
-    failed_fraction: of the evaluations away from the search.
+    failed_fraction: of the evaluations away from the search; where the density is zero
+        the model has not failed.
     pareto_k: shape of the weights' tail.
     single_trajectory_rate: acceptance of single-trajectory proposals.
     surrogate_acceptance: of chains on the surrogate.
@@ -177,12 +178,14 @@ class Verdict(NamedTuple):
     reasons: what speaks against them, the worst first; empty if nothing does.
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
+    notes: what else to know of the posterior; it does not speak against the draws.
     """
 
     status: str
     reasons: tuple[str, ...]
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
+    notes: tuple[str, ...] = ()
 
     def numbers(self) -> dict[str, float]:
         """All statistics that are single numbers, by name."""
@@ -195,10 +198,12 @@ class Verdict(NamedTuple):
         }
 
     def __str__(self) -> str:
-        return "\n".join([self.status, *(f"- {reason}" for reason in self.reasons)])
+        reasons = [f"- {reason}" for reason in self.reasons]
+        notes = [f"- note: {note}" for note in self.notes]
+        return "\n".join([self.status, *reasons, *notes])
 
     def _repr_html_(self) -> str:
-        return verdict_card(self.status, self.reasons)
+        return verdict_card(self.status, (*self.reasons, *self.notes))
 
 
 def judge(statistics: Statistics, concerns: list[tuple[str, str]]) -> Verdict:
