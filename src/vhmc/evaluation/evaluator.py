@@ -151,18 +151,22 @@ class Evaluator:
             self._heed_interrupt()
             num_done += num_new
         answer = joined(parts)
-        is_failed = ~answer.is_answered  # where the density is zero, that is an answer
-        num_failed = int(np.sum(is_failed))
+        failed = answer.reason[~answer.is_answered]  # a density of zero is an answer
+        num_failed = len(failed)
         if num_failed and phase not in EXPLORATORY:
             LOG.warning(
                 "the model had no answer at %d of %d points (%s): %s",
-                *(num_failed, len(thetas), phase, most_common(answer.reason[is_failed])),
+                *(
+                    num_failed,
+                    len(thetas),
+                    phase,
+                    most_common(failed),
+                ),
             )
         if phase not in EXPLORATORY and num_failed > len(thetas) / 2 >= FEWEST / 2:
             raise RunFailure(
                 f"the model failed at {num_failed} of {len(thetas)} points of a round "
-                f"({phase}), most often: {most_common(answer.reason[is_failed])}; "
-                + self._what_next(),
+                f"({phase}), most often: {most_common(failed)}; " + self._what_next(),
                 evaluation_log=self.evaluation_log,
             )
         return answer

@@ -124,7 +124,9 @@ class Run:
         self._attempts: list[Attempt] = []
         self._components: list[Component] = []
         self._evaluator.use(self._first_layer)
-        self._walls = WallWatch(self._evaluator)
+        reserve = self._plan.check + self._plan.correction
+        reserve += LEAST_ROUNDS * self._plan.chains
+        self._walls = WallWatch(self._evaluator, reserve)
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -462,7 +464,7 @@ class Run:
         reports = [row for one in self._components for row in one.rounds.reports]
         reports.sort(key=lambda report: report.spent)
         space = self._target.parameters
-        notes = self._walls.sentences(labels_of(space), links_of(space))
+        notes = self._walls.notes(labels_of(space), links_of(space))
         return result(
             evaluator,
             attempt,

@@ -1,6 +1,6 @@
 r"""Walls of a posterior, and the layer in whose coordinates there are none."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,30 +33,6 @@ class Wall:
     def is_beyond(self, thetas: np.ndarray) -> np.ndarray:
         """Which points have no density because of it."""
         return thetas @ self.normal <= self.bound
-
-    def sentence(self, labels: Sequence[str], constrained: Container[int]) -> str:
-        """What a user should know of it.
-
-        constrained: parameters that are seen through a constraint already.
-        """
-        advice = "declare a constraint"
-        if (place := self.axis) is None:
-            parts = [
-                f"{weight:+.3g} {label}"
-                for weight, label in zip(self.normal, labels, strict=True)
-                if abs(weight) > 1e-6
-            ]
-            where = f"{' '.join(parts)} < {self.bound:.4g}"
-            advice = "make it a parameter of its own, with a constraint"
-        else:
-            is_below = self.normal[place] > 0
-            end = self.bound if is_below else -self.bound
-            where = f"{labels[place]} {'<' if is_below else '>'} {end:.4g}"
-            if place in constrained:
-                where += " on its unconstrained scale"
-            elif is_below and end == 0:
-                advice = "declare the constraint vhmc.positive"
-        return f"the density is zero for {where}: {advice}"
 
 
 def beyond(walls: Sequence[Wall], thetas: np.ndarray) -> np.ndarray:
@@ -123,6 +99,8 @@ def _place(
     weights = np.abs(wall.normal * scales)
     weights[list(taken)] = 0.0
     row = int(np.argmax(weights))
+    if not weights[row] > 0:
+        return None
     trial = matrix.copy()
     trial[row] = wall.normal
     units = trial * scales

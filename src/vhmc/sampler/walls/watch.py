@@ -12,6 +12,7 @@ from vhmc.sampler.locate import Modes
 from vhmc.sampler.walls.find import find_walls, unexplained
 from vhmc.sampler.walls.probe import Probe
 from vhmc.sampler.walls.recast import recast
+from vhmc.sampler.walls.sentences import sentences
 from vhmc.sampler.walls.wall import Wall, beyond, layer_of, scaled
 from vhmc.surrogate.training_set import AWAY
 from vhmc.transport.affine import Affine
@@ -47,10 +48,9 @@ class WallWatch:
     reserve: evaluations below which no wall is looked for.
     """
 
-    def __init__(self, evaluator: CentredEvaluator):
-        self._evaluator = evaluator
+    def __init__(self, evaluator: CentredEvaluator, reserve: int):
+        self._evaluator, self._reserve = evaluator, reserve
         self.walls: list[Wall] = []
-        self.reserve = 0
         is_free = evaluator.layer is None and evaluator.target.observable is None
         self._left = int(SHARE * evaluator.left) if is_free else 0
         if is_free:
@@ -67,7 +67,7 @@ class WallWatch:
         evaluator = self._evaluator
         before, log = evaluator.spent, evaluator.evaluation_log
         price = evaluator.target.price
-        allowance = min(self._left // price, evaluator.left - self.reserve)
+        allowance = min(self._left // price, evaluator.left - self._reserve)
 
         def evaluate(thetas: np.ndarray) -> Evaluations:
             return evaluator.evaluate_outside(thetas, PHASE)
@@ -104,16 +104,19 @@ class WallWatch:
         adapted = Affine(np.mean(x, axis=0), np.linalg.cholesky(covariance))
         return adapted, recast(modes, old, new)
 
-    def sentences(
+    def notes(
         self, labels: Sequence[str], constrained: Container[int]
     ) -> tuple[str, ...]:
         """What a user should know of the walls."""
-        found = [wall.sentence(labels, constrained) for wall in self.walls]
+        found = sentences(self.walls, labels, constrained)
         log = self._evaluator.evaluation_log
         is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
         rest = np.mean(unexplained(log, self.walls)[is_aimed]) if is_aimed.any() else 0
         if rest > NEAR:
-            found.append(f"the density is zero at {rest:.1%} of the points in its mass")
+            found.append(
+                f"the density is zero at {rest:.1%} of the points, beyond what is no "
+                "plane, or one of too many: they were rejected"
+            )
         return tuple(found)
 
     def _use(self) -> None:
@@ -135,7 +138,7 @@ class WallWatch:
         is_zero = answer.reason == NO_DENSITY
         if phase not in HEEDED or self._left <= 0:
             return
-        if self._evaluator.left <= self.reserve or not is_zero.any():
+        if self._evaluator.left <= self._reserve or not is_zero.any():
             return
         if beyond(self.walls, thetas[is_zero]).all():
             return
