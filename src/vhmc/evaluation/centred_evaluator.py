@@ -120,7 +120,7 @@ class CentredEvaluator(Evaluator):
         with np.errstate(all="ignore"):
             energy = answer.energy - layer.log_det(x)
             grad = layer.pull_back(x, answer.grad) - layer.log_det_grad(x)
-        is_known = np.isfinite(energy + grad.sum(axis=1)) & np.isfinite(answer.energy)
+            is_known = np.isfinite(energy + grad.sum(axis=1) + answer.energy)
         return answer._replace(
             energy=np.where(is_known, energy, np.inf),
             grad=np.where(is_known[:, None], grad, 0.0),

@@ -5,8 +5,10 @@ import numpy as np
 from vhmc.sampler.walls.probe import Probe, halve, simplest
 from vhmc.sampler.walls.wall import Wall
 
-COARSE, FINE = 4, 13
-"""Halvings before a round number is tried, and after it was not the place."""
+HALVINGS = 4, 5
+"""Before a round number is tried, and before another one is."""
+LAST = 8
+"""Halvings after neither was the place."""
 BESIDE = 1e-9
 """Distance from a round number, over the segment, at which that is tried."""
 TOLERANCE = 2.0**-9
@@ -54,26 +56,28 @@ def axis_walls(
 def _bracketed(
     probe: Probe, inside: np.ndarray, axes: np.ndarray, moves: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fractions of moves between which the density ends, and values where it has."""
-    ends = np.tile([0.0, 1.0], (len(axes), 1))
-    ends = halve(probe, inside, moves, ends, COARSE)
+    """Fractions of moves between which the density ends, and values where it does."""
     steps, from_ = moves[np.arange(len(axes)), axes], inside[axes]
-    # Constraints end at round numbers more often than not.
-    sides = from_[:, None] + ends * steps[:, None]
-    round_ = np.array([simplest(*pair) for pair in sides])
-    at = (round_ - from_) / steps
-    trials = at[:, None] + BESIDE * np.array([-1.0, 1.0])
-    points = inside + trials[:, :, None] * moves[:, None, :]
-    is_inside = probe(points.reshape(-1, len(inside))).reshape(-1, 2)
-    is_exact = is_inside[:, 0] & ~is_inside[:, 1]
-    ends[:, 0] = np.where(is_inside.all(axis=1), np.maximum(at, ends[:, 0]), ends[:, 0])
-    is_short = ~is_inside.any(axis=1)
-    ends[:, 1] = np.where(is_short, np.minimum(at, ends[:, 1]), ends[:, 1])
-    rest = ~is_exact
-    if rest.any():
-        ends[rest] = halve(probe, inside, moves[rest], ends[rest], FINE)
-    ends[is_exact] = at[is_exact, None]
-    return ends, np.where(is_exact, round_, from_ + ends[:, 1] * steps)
+    ends = np.tile([0.0, 1.0], (len(axes), 1))
+    values, is_exact = np.zeros(len(axes)), np.zeros(len(axes), dtype=bool)
+    for number in HALVINGS:
+        rest = np.flatnonzero(~is_exact)
+        ends[rest] = halve(probe, inside, moves[rest], ends[rest], number)
+        # Constraints end at round numbers more often than not.
+        sides = from_[rest, None] + ends[rest] * steps[rest, None]
+        values[rest] = [simplest(*pair) for pair in sides]
+        at = (values[rest] - from_[rest]) / steps[rest]
+        trials = at[:, None] + BESIDE * np.array([-1.0, 1.0])
+        points = inside + trials[:, :, None] * moves[rest, None, :]
+        is_inside = probe(points.reshape(-1, len(inside))).reshape(-1, 2)
+        is_exact[rest] = is_inside[:, 0] & ~is_inside[:, 1]
+        # If not the place, it is at least on one side of it.
+        ends[rest, 0] = np.where(is_inside[:, 0], at, ends[rest, 0])
+        ends[rest, 1] = np.where(is_inside[:, 1], ends[rest, 1], at)
+    rest = np.flatnonzero(~is_exact)
+    ends[rest] = halve(probe, inside, moves[rest], ends[rest], LAST)
+    values[rest] = from_[rest] + ends[rest, 1] * steps[rest]
+    return ends, values
 
 
 def _is_straight(
