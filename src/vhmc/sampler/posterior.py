@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from vhmc._imports import load_arviz
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
+from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
 from vhmc.numerics.tails import WORDS, num_moments
 from vhmc.report.cards import posterior_card
@@ -116,13 +117,16 @@ class Posterior:
 
     @property
     def failures(self) -> list[Failure]:
-        """Points at which the model raised, took too long or was not finite."""
+        """Points at which the model raised, took too long or was not finite.
+
+        A log density of minus infinity is an answer.
+        """
         log = self.evaluation_log
         if log is None:
             return []
         return [
             Failure(int(i), log.theta[i], str(log.phase[i]), str(log.reason[i]))
-            for i in np.flatnonzero(~log.is_finite)
+            for i in np.flatnonzero(~log.is_finite & (log.reason != NO_DENSITY))
         ]
 
     @property
