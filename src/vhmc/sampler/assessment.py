@@ -1,18 +1,18 @@
 """Collect the statistics of a run, on which the verdict is judged."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
-from vhmc.sampler.check import Check
-from vhmc.sampler.drawing import Drawn, Mixed
+from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.locate import Modes
-from vhmc.sampler.rounds import RoundReport
+from vhmc.sampler.modes.look import Wide
+from vhmc.sampler.modes.outside import outside
 from vhmc.sampler.verdict import ExactStatistics, Statistics, Verdict, judge
-from vhmc.surrogate.mixture import Mixture
-from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import AWAY
 from vhmc.transport.transport_map import TransportMap
 
@@ -21,8 +21,6 @@ HUB_REACH = 6.0
 RESTING = 0.3
 """Slope at the end of a descent over its distance from the draws; on the slope of a
 round posterior it is one, in another mode it is zero."""
-LAST = 4
-"""Rounds whose reports say how well the surrogate does now."""
 NO_MODE = (
     "the search found no mode: the energy may fall without bound, as in a centred "
     "hierarchical model; use its non-centred form"
@@ -30,19 +28,26 @@ NO_MODE = (
 
 
 def assess(
-    surrogate: Surrogate | Mixture,
-    drawn: Drawn | Mixed,
-    check: Check,
-    last: list[RoundReport],
+    attempt: Attempt,
     modes: Modes,
+    wide: Sequence[Wide],
     log: EvaluationLog,
-    labels: list[str],
+    labels: Sequence[str],
 ) -> Verdict:
     """Judge draws of a surrogate by its checks, its training and the search.
 
-    last: reports of the last rounds.
+    attempt: whose draws were checked.
+    modes: ends of descents in no mode that was sampled, besides those in the first.
+    wide: points of the widened posterior.
     labels: of the parameters.
     """
+    surrogate, drawn, check, last = (
+        attempt.surrogate,
+        attempt.drawn,
+        attempt.check,
+        attempt.last,
+    )
+    assert check is not None
     # Maps that are still being found may well ask where the model has no answer.
     is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
     is_failed = (log.reason != "") & (log.reason != NO_DENSITY)
@@ -68,6 +73,7 @@ def assess(
         ess_per_draw=drawn.ess_per_draw,
         ess=drawn.ess,
         num_checks=len(check.theta),
+        mass_outside=float(outside(attempt, wide).mass.sum()),
         failed_fraction=float(np.mean(is_failed[is_aimed])),
         pareto_k=check.pareto_k,
         single_trajectory_rate=_mean([r.single_trajectory for r in last]),

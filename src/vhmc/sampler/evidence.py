@@ -54,14 +54,19 @@ def log_evidence(
     All arguments are of one attempt, in the same coordinates. A layer outside of them
     changes nothing: it has its determinant in both energies.
     """
-    if isinstance(surrogate, Mixture):
-        # Normalised already, with the errors of its parts.
-        own = Evidence(0.0, float(np.exp(surrogate.log_masses) @ surrogate.errors))
-    else:
-        assert isinstance(drawn, Drawn)
-        own = log_normaliser(rng, surrogate, drawn)
-    weight = _log_mean_weight(surrogate, check, drawn.ess)
+    own = normaliser(rng, surrogate, drawn)
+    weight = log_mean_weight(surrogate, check, drawn.ess)
     return Evidence(own.value + weight.value, float(np.hypot(own.error, weight.error)))
+
+
+def normaliser(
+    rng: np.random.Generator, surrogate: Surrogate | Mixture, drawn: Drawn | Mixed
+) -> Evidence:
+    r"""Log of $\int e^{-V}$, which is zero for a mixture, with its error."""
+    if isinstance(surrogate, Mixture):
+        return Evidence(0.0, float(np.exp(surrogate.log_masses) @ surrogate.errors))
+    assert isinstance(drawn, Drawn)
+    return log_normaliser(rng, surrogate, drawn)
 
 
 def log_normaliser(
@@ -84,7 +89,7 @@ def log_normaliser(
     return Evidence(found.log_ratio + constant, found.error)
 
 
-def _log_mean_weight(
+def log_mean_weight(
     surrogate: Surrogate | Mixture, check: Check, ess: float
 ) -> Evidence:
     r"""Log of the mean of $w = e^{V - U}$ over draws of the surrogate.

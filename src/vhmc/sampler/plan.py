@@ -7,8 +7,8 @@ from vhmc.evaluation.target import Target
 from vhmc.sampler.correction import CHOICES, budget_share
 
 LEAST_BUDGET = 20
-LOOK, MOST_TO_LOOK = 0.08, 160
-"""Share of the points from which other modes are looked for, and the most of them."""
+LOOK, MOST_TO_LOOK = 0.1, 200
+"""Share of the points for looking around the posterior, and the most of them."""
 
 
 class Settings(NamedTuple):
@@ -34,8 +34,8 @@ class Plan(NamedTuple):
     search: descents from several starts.
     hessian: curvature at the best end; 0 if too expensive: then the descents' own.
     warm_up: draws of a Gaussian, which is fitted to them until it covers the mass.
-    look: points of the widened posterior, from which other modes are looked for; where
-        they are found, training has less.
+    look: points of the widened posterior, and descents from them, that look for other
+        modes and for mass far outside; where there is any, training has less.
     training: rounds of chains, those that repair the surrogate included.
     check: draws of the surrogate, for the verdict and importance weights.
     correction: one for each draw of the exact correction.
@@ -50,6 +50,11 @@ class Plan(NamedTuple):
     check: int
     correction: int
     chains: int
+
+    @property
+    def reserve(self) -> int:
+        """Points that search, warm-up and training leave for what follows."""
+        return self.look + self.check + self.correction
 
     @property
     def total(self) -> int:

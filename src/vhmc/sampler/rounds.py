@@ -79,6 +79,10 @@ class Rounds:
         self.states = self._first_states(num_chains)
         self._visited = [self.states]
 
+    def use(self, evaluator: Evaluates) -> None:
+        """Ask this evaluator from now on."""
+        self._evaluator = evaluator
+
     def advance(self, num_delayed: int, num_transitions: int) -> RoundReport:
         """Move every chain once, with one evaluation each.
 

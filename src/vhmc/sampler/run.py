@@ -5,15 +5,14 @@ import warnings
 import numpy as np
 
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
-from vhmc.evaluation.evaluator import Evaluator, Interrupted, RunFailure
+from vhmc.evaluation.evaluator import Interrupted, RunFailure
 from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
 from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
-from vhmc.sampler.assessment import LAST, assess
+from vhmc.sampler.assessment import assess
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
-from vhmc.sampler.check import Check, check, choose, with_moments
 from vhmc.sampler.clock import Clock
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.correction import (
@@ -23,29 +22,34 @@ from vhmc.sampler.correction import (
     Uncorrected,
     resolve,
 )
-from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.locate import Modes, modes_of
 from vhmc.sampler.model_graph import behind, fitting_graph, labels_of, links_of
-from vhmc.sampler.modes.component import Component
-from vhmc.sampler.modes.find import find_modes, left_over
-from vhmc.sampler.modes.mixing import weighed
-from vhmc.sampler.modes.part import Part, Partition, divided
+from vhmc.sampler.modes.ensemble import Ensemble, Setting
+from vhmc.sampler.modes.find import (
+    POINTS,
+    Found,
+    find_modes,
+    is_affordable,
+    left_over,
+)
+from vhmc.sampler.modes.look import Wide
+from vhmc.sampler.modes.outside import outside
+from vhmc.sampler.modes.widen import wide_map
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.result import result
-from vhmc.sampler.rounds import RoundReport, Rounds
+from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.search import search
-from vhmc.sampler.verdict import RANKS, Verdict, unchecked
+from vhmc.sampler.training import LAST
+from vhmc.sampler.verdict import MUCH_OUTSIDE, RANKS, Verdict, unchecked
 from vhmc.sampler.walls.recast import recast
 from vhmc.sampler.walls.watch import MetWall, WallWatch
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
-from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
-from vhmc.surrogate.trainer import Trainer, default_num_features
 from vhmc.transport.affine import Affine
 from vhmc.transport.graph import Graph
 from vhmc.transport.layer import AbstractLayer
@@ -53,8 +57,8 @@ from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
 """Rounds' worth of evaluations below which another attempt is not begun."""
-FEWEST_TO_CHECK = 4
-"""Evaluations below which nothing can be checked."""
+FEWEST_TO_CHECK, FEWEST_OF_EACH = 4, 8
+"""Evaluations below which nothing can be checked, of one mode and of several each."""
 
 
 class Run:
@@ -122,10 +126,11 @@ class Run:
         self._plan = self._planned(self._evaluator.budget)
         self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
-        self._components: list[Component] = []
+        self._ensemble: Ensemble | None = None
+        self._num_looked = 0
+        self._wide: list[Wide] = []
         self._evaluator.use(self._first_layer)
-        reserve = self._plan.check + self._plan.correction
-        reserve += LEAST_ROUNDS * self._plan.chains
+        reserve = self._plan.reserve + LEAST_ROUNDS * self._plan.chains
         self._walls = WallWatch(self._evaluator, reserve)
         self._use(self._first_structure)
 
@@ -177,7 +182,7 @@ class Run:
             layer, modes = self._walls.adapt(rng, layer, modes)
             transport = TransportMap((layer,))
             if self._target.observable is not None:
-                most = evaluator.left - plan.check - plan.correction
+                most = evaluator.left - plan.reserve
                 most -= LAST * plan.chains
                 transport = warm_up_skewed(rng, evaluator, layer, most, chains)
             missing = num_missing(self._structure, evaluator.log)
@@ -187,14 +192,17 @@ class Run:
                 evaluator.evaluate(layer.forward(white), "warm-up")
             self._look_for_graph()
             if (graph := self._structured_graph) is not None:
-                most = (evaluator.left - plan.check - plan.correction) // 2
+                most = (evaluator.left - plan.reserve) // 2
                 allowance = min(allowance * 2 // 3 + plan.training // 3, most)
                 transport = warm_up_along(
                     rng, evaluator, transport, graph, allowance, chains
                 )
-        found = find_modes(rng, evaluator, [transport], modes, plan, plan.look)
-        self._modes = left_over(modes, found)
-        self._start_training(found.transports)
+        self._modes = modes
+        # Ends of the search in other modes, for which there is the whole budget yet.
+        number = plan.look - int(POINTS * plan.look)
+        found = find_modes(rng, evaluator, [transport], modes, plan, number, share=0.0)
+        self._start_training([transport, *found.transports])
+        self._leave(found)
 
     @property
     def _structured_graph(self) -> Graph | None:
@@ -205,31 +213,10 @@ class Run:
     def _start_training(self, transports: list[TransportMap]) -> None:
         """A component for every mode's map."""
         self._clock.lap("search")
-        evaluators: list[Evaluator | Part] = [self._evaluator]
-        if len(transports) > 1:
-            evaluators = [*divided(self._evaluator, transports)]
-        self._components = [
-            self._component(*pair) for pair in zip(transports, evaluators, strict=True)
-        ]
-
-    def _component(
-        self, transport: TransportMap, evaluator: Evaluator | Part
-    ) -> Component:
-        size = self._settings.num_features
-        size = default_num_features(self._target.dim) if size is None else size
-        if transport.is_skewed:
-            # Where such a map is needed, a network has more holes than it mends.
-            size = 0
-        trainer = Trainer(
-            transport,
-            size,
-            self._rng,
-            graph=self._graph,
-            observable=self._target.observable,
+        setting = Setting(
+            self._evaluator, self._settings, self._rng, self._watch, self._tell_round
         )
-        rounds = Rounds(trainer, evaluator, self._plan.chains, self._rng, self._values)
-        trainer.start(evaluator.log)
-        return Component(rounds, evaluator)
+        self._ensemble = Ensemble(setting, transports, self._graph, self._plan)
 
     def _look_for_graph(self) -> None:
         """Find the graph of a black box from the points evaluated so far."""
@@ -242,8 +229,8 @@ class Run:
         """Fit maps along this structure from now on."""
         self._structure = structure
         self._graph = fitting_graph(structure, self._target.parameters)
-        for component in self._components:
-            component.rounds.trainer.use_graph(self._graph)
+        if self._ensemble is not None:
+            self._ensemble.use_graph(self._graph)
 
     def _train(self) -> None:
         """Train, draw and check until the draws are good or the budget is spent.
@@ -252,14 +239,16 @@ class Run:
         """
         while True:
             try:
-                while not self._attempts or self._goes_on() or self._finds_more():
-                    self._attempts.append(self._attempt())
+                while not self._attempts or self._goes_on() or self._looks_around():
+                    attempt = self._attempt()  # which may begin a new list
+                    self._attempts.append(attempt)
                 break
             except MetWall:
                 before = self._evaluator.layer
             self._pass_walls()
             if self._evaluator.layer is not before:
                 self._begin_behind(before)
+        self._attempts = [self._judged(attempt) for attempt in self._attempts]
 
     def _begin_behind(self, before: AbstractLayer | None) -> None:
         """Train anew behind walls that were met in training.
@@ -271,48 +260,68 @@ class Run:
         assert isinstance(layer, Affine) and evaluator.layer is not None
         modes = recast(self._modes, before, evaluator.layer)
         layer, self._modes = self._walls.adapt(self._rng, layer, modes)
-        self._attempts.clear()
+        self._attempts, self._wide = [], []
         self._start_training([TransportMap((layer,))])
 
     def _pass_walls(self) -> None:
         """Go on in coordinates in which walls that were met are none."""
+        before = self._evaluator.layer
         self._walls.learn(self._rng)
-        if (layer := self._walls.layer) is not None:
-            self._components = []
+        layer = self._walls.layer
+        if layer is not None and layer is not before:
+            self._ensemble = None
             self._use(behind(self._first_structure, layer, self._target.parameters))
 
-    def _finds_more(self) -> bool:
-        """Whether a posterior of several modes has another one, if the budget allows.
+    def _looks_around(self) -> bool:
+        """Look for other modes, if that was not done since one was found.
 
-        Where there are several there may be more: what is left is for looking.
+        Returns whether there is one, and draws of all have to be made.
         """
-        known = [one.surrogate.transport for one in self._components]
-        verdict = self._attempts[-1].verdict
-        if len(known) == 1 or verdict.status != "good":
+        ensemble = self._ensemble
+        assert ensemble is not None
+        known = ensemble.transports
+        if self._num_looked == len(known):
             return False
-        number = self._evaluator.left // (2 * len(known))
-        nothing = _no_modes(self._target.dim)
-        found = find_modes(
-            self._rng, self._evaluator, known, nothing, self._plan, number
-        )
-        new = found.transports[len(known) :]
-        if not new:
-            return False
-        partition = Partition(self._evaluator, found.transports)
-        for one in self._components:
-            assert isinstance(one.evaluator, Part)
-            one.evaluator.use(partition)
-        numbers = range(len(known), len(found.transports))
-        parts = [Part(partition, number) for number in numbers]
-        self._components += [
-            self._component(*pair) for pair in zip(new, parts, strict=True)
-        ]
-        return True
+        rng, evaluator, plan = self._rng, self._evaluator, self._plan
+        number = plan.look
+        if len(known) > 1:
+            # Where there are several there may be more: what is left is for looking.
+            number = max(number, evaluator.left // 2 - plan.correction)
+        plan = plan._replace(look=0)
+        found = find_modes(rng, evaluator, known, self._modes, plan, number)
+        self._plan, self._num_looked = plan, len(known)
+        self._clock.lap("look")
+        self._leave(found)
+        new = found.transports or self._wide_component()
+        if new:
+            ensemble.add(new, plan)
+            self._attempts = []
+        return bool(new)
+
+    def _wide_component(self) -> list[TransportMap]:
+        """A map of mass that surrounds the known one, if there is much and budget."""
+        if not self._attempts or not self._wide:
+            return []
+        last, plan, evaluator = self._attempts[-1], self._plan, self._evaluator
+        if last.check is None or not is_affordable(evaluator, plan, 1):
+            return []
+        found = outside(last, self._wide)
+        if found.mass.sum() < MUCH_OUTSIDE:
+            return []
+        theta = last.theta.reshape(-1, self._target.dim)
+        transport = wide_map(self._rng, evaluator, found, theta, plan)
+        return [] if transport is None else [transport]
+
+    def _leave(self, found: Found) -> None:
+        """Keep what was found in no mode that is known."""
+        assert self._ensemble is not None
+        self._modes = left_over(self._modes, self._ensemble.transports, found)
+        self._wide += found.wide
 
     def _goes_on(self) -> bool:
         """Whether the last attempt is not good and there is budget for another."""
         plan = self._plan
-        spare = self._evaluator.left - plan.correction - plan.check
+        spare = self._evaluator.left - plan.reserve
         verdict = self._attempts[-1].verdict
         goes_on = verdict.status != "good" and spare >= LEAST_ROUNDS * plan.chains
         if goes_on:
@@ -321,100 +330,46 @@ class Run:
 
     def _attempt(self) -> Attempt:
         """Train every mode, draw from all, and check the draws."""
-        components, plan = self._components, self._plan
+        ensemble, plan = self._ensemble, self._plan
+        assert ensemble is not None
         last = self._attempts[-1] if self._attempts else None
         if last is not None and last.check is not None:
-            self._begin_again(last.surrogate, last.check)
-        for number, component in enumerate(components):
-            component.train(
-                self._rng,
-                plan,
-                self._settings.chains,
-                self._tell_round,
-                len(components) - number,
-            )
+            ensemble.begin_again(last.surrogate, last.check)
+            self._look_for_graph()
+            ensemble.refit()
+        ensemble.train(plan, self._looks_around)
         self._clock.lap("training")
-        drawn = [self._draw(component.rounds) for component in components]
-        number = min(plan.check, self._evaluator.left - plan.correction)
-        number_of_each = number // len(components)
-        if number_of_each < FEWEST_TO_CHECK:
-            verdict = unchecked("no evaluation was left to check the draws")
-            return Attempt(components[0].surrogate, drawn[0], None, verdict)
-        if len(components) == 1:
-            attempt = self._checked(components[0], drawn[0], number)
-        else:
-            attempt = self._weighed(drawn, number)
-        assert attempt.check is not None
-        verdict = assess(
-            attempt.surrogate,
-            attempt.drawn,
-            attempt.check,
-            [report for one in components for report in one.rounds.reports[-LAST:]],
-            self._modes,
-            self._evaluator.log,
-            list(labels_of(self._target.parameters)),
-        )
-        self._clock.lap("check")
-        return attempt._replace(verdict=verdict)
-
-    def _begin_again(self, surrogate: Surrogate | Mixture, check: Check) -> None:
-        """Go on from the draws of an attempt that was not good enough."""
-        for number, component in enumerate(self._components):
-            own = check
-            if isinstance(surrogate, Mixture):
-                own = check.where(surrogate.labels(check.theta) == number)
-            component.begin_again(own)
-        self._look_for_graph()
-        for component in self._components:
-            component.refit()
-
-    def _checked(self, component: Component, drawn: Drawn, number: int) -> Attempt:
-        """Draws of the only mode, with the model's answers at some of them."""
-        surrogate = component.surrogate
-        theta = drawn.theta(surrogate)
-        flat = theta.reshape(-1, self._target.dim)
-        values = with_moments(self._values, flat)
-        chosen = choose(self._rng, values, flat, number - number // 4)
-        tempered = component.rounds.tempered_draws(number // 4)
-        found = check(surrogate, self._evaluator.evaluate, values, chosen, tempered)
-        return Attempt(surrogate, drawn, found, unchecked(""))
-
-    def _weighed(self, drawn: list[Drawn], number: int) -> Attempt:
-        """Draws of several modes, weighed by the model's answers at some of them."""
-        components = self._components
-        num_tempered = number // 4 // len(components)
-        parts = [
-            component.drawn(one, num_tempered)
-            for component, one in zip(components, drawn, strict=True)
-        ]
-        number -= sum(len(part.tempered) for part in parts)
-        mixture, mixed, found = weighed(
-            self._rng, parts, self._evaluator.evaluate, self._values, number
-        )
-        return Attempt(mixture, mixed, found, unchecked(""))
-
-    def _values(self, theta: np.ndarray) -> np.ndarray:
-        """All values in the user's space, of points as the evaluator takes them."""
-        return self._target.parameters.values(self._evaluator.outward(theta))
-
-    def _draw(self, rounds: Rounds) -> Drawn:
-        """Chains on the surrogate, from dispersed starts."""
-        starts = rounds.dispersed_starts(self._settings.chains)
-        self._watch.phase("drawing")
-        drawn = draw(
-            self._rng,
-            rounds.trainer.surrogate,
-            starts,
-            rounds.step_size,
-            self._settings.draws,
-            self._watch.draws,
-        )
+        drawn = ensemble.draw()
         self._clock.lap("drawing")
-        return drawn
+        plan = self._plan
+        number = min(plan.check, self._evaluator.left - plan.correction)
+        least = FEWEST_TO_CHECK if len(drawn) == 1 else FEWEST_OF_EACH
+        if number // len(drawn) < least:
+            verdict = unchecked("no evaluation was left to check the draws")
+            surrogate = ensemble.components[0].surrogate
+            return Attempt(surrogate, drawn[0], None, verdict)
+        attempt = ensemble.checked(drawn, number)
+        reports = [
+            row for one in ensemble.components for row in one.rounds.reports[-LAST:]
+        ]
+        attempt = self._judged(attempt._replace(last=tuple(reports)))
+        self._clock.lap("check")
+        return attempt
+
+    def _judged(self, attempt: Attempt) -> Attempt:
+        """The attempt with the verdict on it, by all that is known of other modes."""
+        if attempt.check is None:
+            return attempt
+        labels = labels_of(self._target.parameters)
+        log = self._evaluator.log
+        verdict = assess(attempt, self._modes, self._wide, log, labels)
+        return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:
         self._watch.round(_moment(report))
-        if max(len(one.rounds.reports) for one in self._components) in ROUNDS:
+        ensemble = self._ensemble
+        assert ensemble is not None
+        if max(len(one.rounds.reports) for one in ensemble.components) in ROUNDS:
             self._look_for_graph()
 
     def _finish(self) -> Posterior:
@@ -445,24 +400,23 @@ class Run:
             status = max(best.verdict.status, "caution", key=RANKS.index)
             verdict = best.verdict._replace(status=status, reasons=reasons)
             return self._posterior(best, best.theta, NONE, verdict)
-        if not self._components:
+        if self._ensemble is None:
             raise RunFailure(
                 "the run was interrupted during the search: there is nothing to draw "
                 "from yet",
                 evaluation_log=self._evaluator.evaluation_log,
             )
-        first = self._components[0].rounds
-        surrogate = first.trainer.update(self._components[0].evaluator.log)
+        first = self._ensemble.components[0]
+        surrogate = first.rounds.trainer.update(first.evaluator.log)
         verdict = unchecked("the run was interrupted before its draws were checked")
-        attempt = Attempt(surrogate, self._draw(first), None, verdict)
+        attempt = Attempt(surrogate, self._ensemble.draw()[0], None, verdict)
         return self._posterior(attempt, attempt.theta, NONE, verdict)
 
     def _posterior(
         self, attempt: Attempt, theta: np.ndarray, correction: str, verdict: Verdict
     ) -> Posterior:
         evaluator = self._evaluator
-        reports = [row for one in self._components for row in one.rounds.reports]
-        reports.sort(key=lambda report: report.spent)
+        reports = [] if self._ensemble is None else self._ensemble.reports
         space = self._target.parameters
         notes = self._walls.notes(labels_of(space), links_of(space))
         return result(

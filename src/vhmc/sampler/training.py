@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vhmc.sampler.assessment import LAST
 from vhmc.sampler.drawing import some_draws
 from vhmc.sampler.modes.part import Evaluates
 from vhmc.sampler.plan import Plan
@@ -18,6 +17,8 @@ REPAIR_FRACTION = 0.3
 """Of the evaluations for training, kept for draws of the surrogate itself."""
 LEAST_REPAIRS = 3
 """Rounds of repair for which training leaves evaluations even on a small budget."""
+LAST = 4
+"""Rounds whose reports say how well the surrogate does now."""
 EARLIEST = 8
 """Rounds before training may stop early; `LAST` where no residual is needed."""
 EASY = {"delayed_acceptance": 0.96, "score_error": 0.02, "excess": 1.0, "rhat": 1.2}
@@ -28,20 +29,30 @@ EASY_MAP = {"delayed_acceptance": 0.8, "excess": 1.0}
 few rounds would only measure chance."""
 
 
+def num_rounds(rounds: Rounds, evaluator: Evaluates, plan: Plan) -> int:
+    """Rounds made so far, and those that the budget still allows."""
+    left = max(0, evaluator.left - plan.reserve)
+    if not rounds.trainer.surrogate.transport.is_skewed:
+        left -= min(_repairs(plan), left // 2)
+    return len(rounds.reports) + left // plan.chains
+
+
 def train(
     rounds: Rounds,
     evaluator: Evaluates,
     plan: Plan,
+    total: int,
+    share: float = 1.0,
     on_round: Callable[[RoundReport], None] = lambda report: None,
-) -> None:
-    """Rounds until the surrogate predicts what it has not seen, or the budget ends."""
+) -> bool:
+    """Rounds until the surrogate predicts what it has not seen; returns whether.
+
+    total: rounds that the budget allows, those made so far included.
+    share: of them after which to return in any case.
+    """
     trainer = rounds.trainer
-    reserve = plan.check + plan.correction
-    if not trainer.surrogate.transport.is_skewed:
-        reserve += _repairs(plan)
     begun = len(rounds.reports)
-    total = begun + max(0, evaluator.left - reserve) // plan.chains
-    while evaluator.left - reserve >= plan.chains:
+    while len(rounds.reports) < int(share * total):
         count = len(rounds.reports) + 1
         is_late = count > total / 2
         # Late proposals go farther: the surrogate is better, and its holes are rare.
@@ -57,7 +68,8 @@ def train(
             trainer.update(evaluator.log, choose_anew=count % 8 == 0)
         earliest = LAST if trainer.is_map_sufficient else EARLIEST
         if count - begun >= earliest and _is_easy(rounds):
-            return
+            return True
+    return False
 
 
 def repair(
@@ -72,8 +84,7 @@ def repair(
     num_chains: chains on the surrogate.
     """
     trainer = rounds.trainer
-    reserve = plan.check + plan.correction
-    while evaluator.left - reserve >= 2 * plan.chains:
+    while evaluator.left - plan.reserve >= 2 * plan.chains:
         starts = rounds.dispersed_starts(num_chains)
         pool = some_draws(rng, trainer.surrogate, starts, rounds.step_size)
         is_sound = rounds.repair(2 * plan.chains, pool)

@@ -11,6 +11,8 @@ from vhmc.report.cards import verdict_card
 RANKS = ("good", "caution", "bad")
 FEWEST_CHECKS = 50
 """Checked draws below which no verdict is good."""
+MUCH_OUTSIDE = 0.02
+"""Mass outside that is not to be missed."""
 HIGH, LOW = 1, -1
 """Whether high or low values of a statistic are bad."""
 
@@ -60,6 +62,8 @@ class Statistics:
     rhat, ess: of the worst coordinate of chains on the surrogate.
     ess_per_draw: the latter by the number of draws.
     num_checks: checked draws.
+    mass_outside: share of the mass where the surrogate has next to none, by points of
+        the widened posterior.
     failed_fraction: of the evaluations away from the search; where the density is zero
         the model has not failed.
     pareto_k: shape of the weights' tail.
@@ -133,6 +137,11 @@ class Statistics:
     num_checks: float = limit(
         *(LOW, FEWEST_CHECKS, 8.0),
         "only {value:.0f} checked draws to judge by: raise the budget",
+    )
+    mass_outside: float = limit(
+        *(HIGH, MUCH_OUTSIDE, 0.1),
+        "points far outside of the draws, but with a density that is far too high for "
+        "that, put {value:.0%} of the mass there",
     )
     failed_fraction: float = limit(
         *(HIGH, 0.02, 0.5),

@@ -48,6 +48,10 @@ class Mixture:
         """The part that has the most mass."""
         return self.parts[int(np.argmax(self.log_masses))]
 
+    def weighed(self, log_masses: np.ndarray) -> "Mixture":
+        """The same parts with other masses."""
+        return Mixture(self.parts, log_masses, self.log_normalisers, self.errors)
+
     def outside(self, layer: AbstractLayer | None) -> "Mixture":
         """The same density, with one layer more on the side of the parameters."""
         parts = tuple(part.outside(layer) for part in self.parts)
@@ -55,15 +59,15 @@ class Mixture:
 
     def energies(self, thetas: np.ndarray) -> np.ndarray:
         """Energies of unconstrained points, one a row; of a normalised density."""
-        return -logsumexp(self._log_parts(thetas), axis=1)
+        return -logsumexp(self.log_parts(thetas), axis=1)
 
     def responsibilities(self, thetas: np.ndarray) -> np.ndarray:
         """Probabilities with which points come from each part, one point a row."""
-        return softmax(self._log_parts(thetas), axis=1)
+        return softmax(self.log_parts(thetas), axis=1)
 
     def labels(self, thetas: np.ndarray) -> np.ndarray:
         """The likeliest part of every point."""
-        return np.argmax(self._log_parts(thetas), axis=1)
+        return np.argmax(self.log_parts(thetas), axis=1)
 
     def score_errors(self, thetas: np.ndarray, grads: np.ndarray) -> np.ndarray:
         """Gradients of the mixture less the true ones.
@@ -153,7 +157,8 @@ class Mixture:
         is_moved = np.log(rng.uniform(size=len(x))) < log_ratio
         return np.where(is_moved, proposed, labels)
 
-    def _log_parts(self, thetas: np.ndarray) -> np.ndarray:
+    def log_parts(self, thetas: np.ndarray) -> np.ndarray:
+        """Logarithms of what each part adds to the density, one point a row."""
         with np.errstate(over="ignore", invalid="ignore"):
             energies = np.stack([part.energies(thetas) for part in self.parts], axis=1)
         # Far from a part its map may overflow: it has no density there.

@@ -11,7 +11,7 @@ from vhmc.sampler.modes.mixing import DrawnPart
 from vhmc.sampler.modes.part import Part
 from vhmc.sampler.plan import Plan
 from vhmc.sampler.rounds import RoundReport, Rounds
-from vhmc.sampler.training import repair, train
+from vhmc.sampler.training import num_rounds, repair, train
 from vhmc.surrogate.surrogate import Surrogate
 
 LEAST_TEMPERED = 4
@@ -33,6 +33,11 @@ class Component:
         """As it is now."""
         return self.rounds.trainer.surrogate
 
+    def use(self, evaluator: Evaluator | Part) -> None:
+        """Take the points of another part of space from now on."""
+        self.evaluator = evaluator
+        self.rounds.use(evaluator)
+
     def begin_again(self, check: Check) -> None:
         """Go on from draws that were checked and not good enough.
 
@@ -51,22 +56,30 @@ class Component:
 
     def train(
         self,
-        rng: np.random.Generator,
         plan: Plan,
-        chains: int,
         on_round: Callable[[RoundReport], None],
-        share: int = 1,
-    ) -> None:
-        """Rounds, and repairs after them, within the mode's part of the budget.
+        share: float = 1.0,
+    ) -> bool:
+        """Rounds of training; whether there is nothing more to learn.
+
+        share: of the rounds to come, for a posterior that is not easy.
+        """
+        total = num_rounds(self.rounds, self.evaluator, plan)
+        return train(self.rounds, self.evaluator, plan, total, share, on_round)
+
+    def repair(self, rng: np.random.Generator, plan: Plan, chains: int) -> None:
+        """Evaluate draws of the surrogate until it holds there.
 
         chains: on the surrogate.
-        share: modes, this one included, that what is left is for.
         """
-        if isinstance(self.evaluator, Part):
-            self.evaluator.allow(share, plan.check + plan.correction)
-            plan = plan._replace(training=plan.training // share)
-        train(self.rounds, self.evaluator, plan, on_round)
         repair(rng, self.rounds, self.evaluator, plan, chains)
+
+    def share_of(self, plan: Plan, number: int) -> Plan:
+        """Take one of so many shares of what is left, and plan for it."""
+        if not isinstance(self.evaluator, Part):
+            return plan
+        self.evaluator.allow(number, plan.reserve)
+        return plan._replace(training=plan.training // number)
 
     def drawn(self, drawn: Drawn, num_tempered: int) -> DrawnPart:
         """Its draws with all that it takes to weigh them."""

@@ -8,7 +8,7 @@ import numpy as np
 from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
 from vhmc.numerics.gaussian import positive_definite
 from vhmc.sampler.locate import Located, Modes
-from vhmc.sampler.modes.look import End, has_barrier, look
+from vhmc.sampler.modes.look import End, Wide, has_barrier, look
 from vhmc.sampler.plan import Plan
 from vhmc.sampler.warm_up import warm_up
 from vhmc.surrogate.training_set import AWAY
@@ -21,8 +21,10 @@ HIGHEST = 20.0
 """Nats of energy above the lowest end at which nothing is expected of an end, besides
 two for every dimension."""
 MAX_MODES = 12
+POINTS = 0.6
+"""Share of the evaluations of a look that are points of the widened posterior."""
 FEWEST = 16
-"""Points of a look, at least."""
+"""Points of a further look, at least."""
 LEAST_ROUNDS = 6
 """Rounds of training that a mode needs at least."""
 DESCENTS = 10
@@ -32,12 +34,14 @@ DESCENTS = 10
 class Found(NamedTuple):
     """Modes that hold mass, and ends of descents that are in none of them.
 
-    transports: a map for each mode, that of the search first.
+    transports: maps of modes that were not known.
     others: ends without a map: the budget did not suffice, or they were not reached.
+    wide: points of the widened posterior.
     """
 
     transports: list[TransportMap]
     others: list[End]
+    wide: list[Wide]
 
 
 def find_modes(
@@ -46,31 +50,44 @@ def find_modes(
     known: Sequence[TransportMap],
     modes: Modes,
     plan: Plan,
-    number: int,
+    allowance: int,
+    share: float = POINTS,
 ) -> Found:
     """Look from every mode that is found, until there is no new one.
 
     known: maps of the modes that are known.
     modes: ends of the search.
-    number: points of the first look.
+    allowance: evaluations, while nothing is found.
+    share: of them for points of the widened posterior; without them only the ends of
+        the search are followed.
     """
     found, pending = [*known], [*known]
     others: list[End] = []
+    wide: list[Wide] = []
+    number = int(share * allowance)
     while pending:
-        if _spare(evaluator, plan, len(found)) < number + DESCENTS:
+        if len(found) == len(known):
+            spare = min(evaluator.left - plan.correction, allowance)
+        else:
+            spare = _spare(evaluator, plan, len(found) - len(known))
+        if spare < number + DESCENTS:
             break
+        before = evaluator.left
         origin = pending.pop(0)
         looked = look(
             *(rng, evaluator.evaluate, origin, modes),
             *([one for one in found if one is not origin], number),
-            _spare(evaluator, plan, len(found)) - number,
+            spare - number,
         )
+        allowance -= before - evaluator.left
+        wide.append(looked.wide)
         for end in looked.ends:
             if _is_in(found, end) or _is_high(evaluator.log, end):
                 continue
             new = None
-            is_affordable = _spare(evaluator, plan, len(found) + 1) > _price(plan)
-            if end.arrived and len(found) < MAX_MODES and is_affordable:
+            num_new = len(found) + 1 - len(known)
+            has_budget = is_affordable(evaluator, plan, num_new)
+            if end.arrived and len(found) < MAX_MODES and has_budget:
                 new = _mapped(rng, evaluator, found, end, plan)
                 if new is None:
                     continue
@@ -80,13 +97,17 @@ def find_modes(
                 found.append(new)
                 pending.append(new)
         # Modes farther on are seen from others too: fewer points do.
-        number = max(number // 2, FEWEST)
-    return Found(found, [end for end in others if not _is_in(found, end)])
+        number = max(number // 2, FEWEST) if number else 0
+    others = [end for end in others if not _is_in(found, end)]
+    return Found(found[len(known) :], others, wide)
 
 
-def left_over(modes: Modes, found: Found) -> Modes:
-    """Ends of the search and of looks that are in no mode but, maybe, the first."""
-    others = [] if len(found.transports) == 1 else found.transports[1:]
+def left_over(modes: Modes, known: Sequence[TransportMap], found: Found) -> Modes:
+    """Ends of the search and of looks that are in no mode but, maybe, the first.
+
+    known: maps of all modes.
+    """
+    others = known[1:]
     ends = [
         End(*row)
         for row in zip(
@@ -110,18 +131,18 @@ def left_over(modes: Modes, found: Found) -> Modes:
     )
 
 
-def _spare(evaluator: Evaluator, plan: Plan, number: int) -> int:
-    """Evaluations beyond what the modes so far need at least.
+def is_affordable(evaluator: Evaluator, plan: Plan, number: int) -> bool:
+    """Whether one more mode can be mapped, so that there are so many new ones."""
+    return _spare(evaluator, plan, number) > plan.hessian + plan.warm_up // 2
 
-    number: of modes.
+
+def _spare(evaluator: Evaluator, plan: Plan, number: int) -> int:
+    """Evaluations beyond what new modes need at least.
+
+    number: of them.
     """
     least = LEAST_ROUNDS * plan.chains * number
     return evaluator.left - plan.check - plan.correction - least
-
-
-def _price(plan: Plan) -> int:
-    """Evaluations to map another mode."""
-    return plan.hessian + plan.warm_up // 2
 
 
 def _mapped(
@@ -177,7 +198,7 @@ def log_mass(log: EvaluationLog, transport: TransportMap) -> float:
     return float(np.median(near)) if len(near) else -np.inf
 
 
-def _is_in(found: list[TransportMap], end: End) -> bool:
+def _is_in(found: Sequence[TransportMap], end: End) -> bool:
     """Whether an end is in a mode that has a map."""
     for transport in found:
         with np.errstate(all="ignore"):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
@@ -21,7 +22,7 @@ from vhmc.transport.transport_map import TransportMap
 WIDTHS = 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 25.0, 100.0
 """Factors by which the posterior is widened, in turn."""
 MAX_DESCENTS = 8
-LEAST_DESCENT, LONGEST = 6, 25
+LEAST_DESCENT, LONGEST = 12, 25
 """Evaluations of one descent, at least and at most."""
 NEAR = 3.0
 """Latent distance from zero, in low dimensions, at which a point is in the mode."""
@@ -46,15 +47,27 @@ class End(NamedTuple):
     arrived: bool
 
 
+class Wide(NamedTuple):
+    """Points of the widened posterior.
+
+    theta, energy: in the coordinates of the evaluator; infinite energies count.
+    log_density: of all their widths together, normalised.
+    """
+
+    theta: np.ndarray
+    energy: np.ndarray
+    log_density: np.ndarray
+
+
 class Looked(NamedTuple):
     """What a look has found.
 
-    ends: of descents that did not lead to the known mode, the lowest first.
-    num_points: from which it looked.
+    ends: of descents that did not lead to a known mode, the lowest first.
+    wide: the points from which it looked.
     """
 
     ends: list[End]
-    num_points: int
+    wide: Wide
 
 
 class Latent:
@@ -98,6 +111,13 @@ class Latent:
         for one, *known in rows:
             self._answers[one.tobytes()] = tuple(known)
         return answer._replace(energy=energy, grad=grad)
+
+    def evaluated(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Points and energies of the evaluator, for latent points."""
+        answers = [self._answers[row.tobytes()] for row in x]
+        return np.array([one[0] for one in answers]), np.array(
+            [one[1] for one in answers]
+        )
 
     def end(self, point: Evaluated, arrived: bool) -> End:
         """A latent point as one of the evaluator's."""
@@ -152,15 +172,9 @@ def look(
     allowance: evaluations of all descents.
     """
     latent = Latent(evaluate, transport, others)
-    x = rng.standard_normal((number, transport.dim))
-    widths = np.sort(np.resize(WIDTHS, number))
-    free = np.setdiff1d(np.arange(transport.dim), latent.held)
-    x[:, free] *= widths[:, None]
-    answer = latent.evaluate(x)
-    ends, grads = _of_search(transport, modes)
-    known = np.isfinite(answer.energy)
-    x = np.concatenate([ends, x[known]])
-    grad = np.concatenate([grads, answer.grad[known]])
+    x, grad = _of_search(transport, modes)
+    wide, wide_x, wide_grad = _widened(rng, latent, transport, number)
+    x, grad = np.concatenate([x, wide_x]), np.concatenate([grad, wide_grad])
     is_other = ~latent.is_home(x - grad)
     x, ahead = x[is_other], (x - grad)[is_other]
     found: list[End] = []
@@ -177,7 +191,35 @@ def look(
         for end in new:
             is_left &= ~latent.is_near(ahead, end.point.theta)
         x, ahead = x[is_left], ahead[is_left]
-    return Looked(sorted(found, key=lambda end: end.energy), number)
+    return Looked(sorted(found, key=lambda end: end.energy), wide)
+
+
+def _widened(
+    rng: np.random.Generator, latent: Latent, transport: TransportMap, number: int
+) -> tuple[Wide, np.ndarray, np.ndarray]:
+    """Points of the widened posterior, and where they and their gradients are latent.
+
+    The latter of those alone that have an energy.
+    """
+    dim = transport.dim
+    widths = np.sort(np.resize(WIDTHS, number))
+    free = np.setdiff1d(np.arange(dim), latent.held)
+    x = rng.standard_normal((number, dim))
+    x[:, free] *= widths[:, None]
+    if not number:
+        return Wide(x, np.zeros(0), np.zeros(0)), x, x
+    answer = latent.evaluate(x)
+    theta, energy = latent.evaluated(x)
+    with np.errstate(all="ignore"):
+        log_det = transport.inverse_and_log_det(theta)[1]
+    log_det = np.nan_to_num(log_det, nan=np.inf)
+    squares = np.sum(x[:, free] ** 2, axis=1)[:, None]
+    logs = -0.5 * squares / widths**2 - len(free) * np.log(widths)
+    log_density = logsumexp(logs, axis=1) - np.log(number) - log_det
+    log_density -= 0.5 * np.sum(x[:, latent.held] ** 2, axis=1)
+    log_density -= 0.5 * dim * np.log(2 * np.pi)
+    known = np.isfinite(answer.energy)
+    return Wide(theta, energy, log_density), x[known], answer.grad[known]
 
 
 class _LatentEnd(NamedTuple):

@@ -24,6 +24,7 @@ from vhmc.surrogate.surrogate import Surrogate
 
 FAIR = 0.5
 """Share of the checked draws that is divided equally among the modes."""
+EM_STEPS = 30
 SMALL = 0.01
 """Mass below which a mode's own mixing does not count."""
 
@@ -70,14 +71,10 @@ def weighed(
     wide = [answer.where(rows) for rows in pieces[1::2]]
     found = [log_normaliser(rng, part.surrogate, part.drawn) for part in parts]
     normalisers, errors = np.array(found).T
-    rows = zip(parts, chosen, own, strict=True)
-    log_masses = normalisers + np.array([_log_mean_weight(*row) for row in rows])
-    mixture = Mixture(
-        tuple(part.surrogate for part in parts),
-        log_masses - logsumexp(log_masses),
-        normalisers,
-        errors,
-    )
+    surrogates = tuple(part.surrogate for part in parts)
+    equal = np.full(len(parts), -np.log(len(parts)))
+    mixture = Mixture(surrogates, equal, normalisers, errors)
+    mixture = mixture.weighed(_log_masses(mixture, chosen, own))
     mixed = _mixed(rng, mixture, [part.drawn for part in parts])
     masses = np.exp(mixture.log_masses)
     fair = Chosen(
@@ -94,12 +91,41 @@ def weighed(
     return mixture, mixed, checked(mixture, values, fair, every, min(efficiencies))
 
 
-def _log_mean_weight(part: DrawnPart, chosen: Chosen, answer: Evaluations) -> float:
-    """Logarithm of the mean of $e^{V - U}$ over draws of a part."""
-    known = answer.is_answered
-    weights = part.surrogate.energies(chosen.theta[known]) - answer.energy[known]
-    probability = chosen.probability[known] / chosen.probability[known].sum()
-    return float(logsumexp(weights, b=probability))
+def _log_masses(
+    mixture: Mixture, chosen: Sequence[Chosen], answers: Sequence[Evaluations]
+) -> np.ndarray:
+    r"""Logarithms of the parts' masses, by draws of each.
+
+    With $r_k$ the probability that a point comes from part $k$,
+    $m_k = \int r_k p = E_{q_k} [r_k p / q_k]$. It depends on the masses where parts
+    overlap, as a slab and its spike do: this is EM for the weights of a mixture.
+
+    chosen, answers: checked draws of every part.
+    """
+    log_weights, log_parts = [], []
+    for k, (one, answer) in enumerate(zip(chosen, answers, strict=True)):
+        known = answer.is_answered
+        parts = mixture.log_parts(one.theta[known])
+        probability = one.probability[known] / one.probability[known].sum()
+        own = np.log(probability) - (parts[:, k] - mixture.log_masses[k])
+        log_weights.append(own - answer.energy[known])
+        log_parts.append(parts)
+    change = np.zeros(len(chosen))
+    for _ in range(EM_STEPS):
+        log_masses = np.array(
+            [
+                logsumexp(weights + (parts + change)[:, k] - _total(parts + change))
+                for k, (weights, parts) in enumerate(
+                    zip(log_weights, log_parts, strict=True)
+                )
+            ]
+        )
+        change = log_masses - logsumexp(log_masses) - mixture.log_masses
+    return mixture.log_masses + change
+
+
+def _total(log_parts: np.ndarray) -> np.ndarray:
+    return np.asarray(logsumexp(log_parts, axis=1))
 
 
 def _mixed(rng: np.random.Generator, mixture: Mixture, drawn: Sequence[Drawn]) -> Mixed:

@@ -99,10 +99,6 @@ class Part:
         """
         self._left = (self._whole.left - reserve) // share + reserve
 
-    def use(self, partition: Partition) -> None:
-        """Take another partition from now on."""
-        self._partition = partition
-
     def evaluate(self, thetas: np.ndarray, phase: str) -> Evaluations:
         """True energies and gradients, and none beyond this mode's part of space."""
         answer = self._whole.evaluate(thetas, phase)
@@ -114,9 +110,3 @@ class Part:
             grad=np.where(is_beyond[:, None], 0.0, answer.grad),
             reason=reason,
         )
-
-
-def divided(evaluator: Evaluator, transports: Sequence[TransportMap]) -> list[Part]:
-    """A part for each mode."""
-    partition = Partition(evaluator, transports)
-    return [Part(partition, number) for number in range(len(transports))]
