@@ -6,6 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.locate import Modes
@@ -51,6 +52,7 @@ def assess(
     assert check is not None
     # Maps that are still being found may well ask where the model has no answer.
     is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
+    is_failed = (log.reason != "") & (log.reason != NO_DENSITY)
     transport = surrogate.heaviest.transport
     thinned = drawn.theta(surrogate).reshape(-1, surrogate.dim)
     thinned = transport.inverse(thinned[:: max(1, len(thinned) // 1000)])
@@ -74,7 +76,7 @@ def assess(
         ess=drawn.ess,
         num_checks=len(check.theta),
         mass_outside=float(outside(attempt, wide).mass.sum()),
-        failed_fraction=float(np.mean(~log.is_finite[is_aimed])),
+        failed_fraction=float(np.mean(is_failed[is_aimed])),
         pareto_k=check.pareto_k,
         single_trajectory_rate=_mean([r.single_trajectory for r in last]),
         surrogate_acceptance=drawn.acceptance,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from vhmc._imports import load_arviz
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
+from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
 from vhmc.numerics.tails import WORDS, num_moments
 from vhmc.report.cards import posterior_card
@@ -33,6 +34,7 @@ from vhmc.sampler.evidence import Evidence
 from vhmc.sampler.modes.copies import matched_draws
 from vhmc.sampler.modes.record import Mode
 from vhmc.sampler.verdict import Verdict
+from vhmc.sampler.walls.wall import Wall
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
 
@@ -81,6 +83,7 @@ class Posterior:
         standard error; `log_evidence` is the same where that means something.
     constants: why it means nothing, in a sentence; empty where it does.
     modes: separate modes that were found, with their masses, the heaviest first.
+    walls: that were found, beyond which the density is zero.
     """
 
     parameters: Space
@@ -102,6 +105,7 @@ class Posterior:
     evidence: Evidence | None = None
     constants: str = ""
     modes: tuple[Mode, ...] = ()
+    walls: tuple[Wall, ...] = ()
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:
@@ -114,13 +118,16 @@ class Posterior:
 
     @property
     def failures(self) -> list[Failure]:
-        """Points at which the model raised, took too long or was not finite."""
+        """Points at which the model raised, took too long or was not finite.
+
+        A log density of minus infinity is an answer.
+        """
         log = self.evaluation_log
         if log is None:
             return []
         return [
             Failure(int(i), log.theta[i], str(log.phase[i]), str(log.reason[i]))
-            for i in np.flatnonzero(~log.is_finite)
+            for i in np.flatnonzero(~log.is_finite & (log.reason != NO_DENSITY))
         ]
 
     @property

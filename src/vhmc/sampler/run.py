@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import Evaluator, Interrupted, RunFailure
+from vhmc.evaluation.centred_evaluator import CentredEvaluator
+from vhmc.evaluation.evaluator import Interrupted, RunFailure
 from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
 from vhmc.report.status import Moment
@@ -23,7 +24,7 @@ from vhmc.sampler.correction import (
     resolve,
 )
 from vhmc.sampler.locate import Modes, modes_of
-from vhmc.sampler.model_graph import fitting_graph, labels_of
+from vhmc.sampler.model_graph import behind, fitting_graph, labels_of, links_of
 from vhmc.sampler.modes.ensemble import Ensemble, Setting
 from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
@@ -33,13 +34,17 @@ from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.search import search
 from vhmc.sampler.training import LAST
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
+from vhmc.sampler.walls.recast import recast
+from vhmc.sampler.walls.watch import MetWall, WallWatch
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
+from vhmc.transport.affine import Affine
 from vhmc.transport.graph import Graph
+from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
@@ -59,7 +64,7 @@ class Run:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: CentredEvaluator,
         settings: Settings,
         watch: Watch,
         structure: Structure,
@@ -67,7 +72,7 @@ class Run:
         self._evaluator, self._settings, self._watch = evaluator, settings, watch
         self._target = evaluator.target
         self._clock = Clock()
-        self._first_structure = structure
+        self._first_structure, self._first_layer = structure, evaluator.layer
         self.is_complete = False
         self._reset()
 
@@ -115,6 +120,9 @@ class Run:
         self._ensemble: Ensemble | None = None
         nowhere = _no_modes(self._target.dim)
         self._surroundings = Surroundings(self._rng, self._evaluator, nowhere)
+        self._evaluator.use(self._first_layer)
+        reserve = self._plan.reserve + LEAST_ROUNDS * self._plan.chains
+        self._walls = WallWatch(self._evaluator, reserve)
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -127,15 +135,28 @@ class Run:
         self._plan = self._plan._replace(check=new.check, correction=new.correction)
 
     def _begin(self, old: Surrogate | None) -> None:
-        """Find the posterior, by an old surrogate or by a search."""
+        """Find the posterior, by an old surrogate or by a search.
+
+        Once more wherever it has met a wall, which is then out of the way.
+        """
+        while True:
+            try:
+                self._find(old)
+                break
+            except MetWall:
+                old = None
+            self._pass_walls()
+
+    def _find(self, old: Surrogate | None) -> None:
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
         origin, transport = evaluator.origin, None
         modes = _no_modes(self._target.dim)
-        if old is not None:
+        if old is not None and not old.has_walls:
             old = old if evaluator.layer is None else old.inside()
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
-        if transport is None and self._graph is not None:
+        has_walls = self._walls.layer is not None
+        if transport is None and self._graph is not None and not has_walls:
             transport = closed_form(
                 rng, evaluator, origin, self._graph, plan.search, plan.chains
             )
@@ -149,6 +170,7 @@ class Run:
             modes = located.modes
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
+            layer, modes = self._walls.adapt(rng, layer, modes)
             transport = TransportMap((layer,))
             if self._target.observable is not None:
                 most = evaluator.left - plan.reserve
@@ -198,13 +220,50 @@ class Run:
             self._ensemble.use_graph(self._graph)
 
     def _train(self) -> None:
-        """Train, draw and check until the draws are good or the budget is spent."""
-        while not self._attempts or self._widens() or self._goes_on() or self._looks():
-            attempt = self._attempt()  # which may begin a new list
-            self._attempts.append(attempt)
+        """Train, draw and check until the draws are good or the budget is spent.
+
+        All anew where a wall is met.
+        """
+        while True:
+            try:
+                self._attempt_often()
+                break
+            except MetWall:
+                before = self._evaluator.layer
+            self._pass_walls()
+            if self._evaluator.layer is not before:
+                self._begin_behind(before)
         assert self._ensemble is not None
         doubts = self._surroundings.doubts(len(self._ensemble.components))
         self._attempts = [self._judged(attempt, doubts) for attempt in self._attempts]
+
+    def _attempt_often(self) -> None:
+        while not self._attempts or self._widens() or self._goes_on() or self._looks():
+            attempt = self._attempt()  # which may begin a new list
+            self._attempts.append(attempt)
+
+    def _begin_behind(self, before: AbstractLayer | None) -> None:
+        """Train anew behind walls that were met in training.
+
+        before: the layer to the coordinates in which they were met.
+        """
+        evaluator = self._evaluator
+        (layer,) = affine_map(evaluator.log).layers
+        assert isinstance(layer, Affine) and evaluator.layer is not None
+        modes = recast(self._surroundings.modes, before, evaluator.layer)
+        layer, modes = self._walls.adapt(self._rng, layer, modes)
+        self._attempts = []
+        self._surroundings = Surroundings(self._rng, evaluator, modes)
+        self._start_training([TransportMap((layer,))])
+
+    def _pass_walls(self) -> None:
+        """Go on in coordinates in which walls that were met are none."""
+        before = self._evaluator.layer
+        self._walls.learn(self._rng)
+        layer = self._walls.layer
+        if layer is not None and layer is not before:
+            self._ensemble = None
+            self._use(behind(self._first_structure, layer, self._target.parameters))
 
     def _looks(self) -> bool:
         """Look around the modes; whether there are more, and draws have to be made."""
@@ -329,15 +388,18 @@ class Run:
     ) -> Posterior:
         evaluator = self._evaluator
         reports = [] if self._ensemble is None else self._ensemble.reports
+        space = self._target.parameters
+        notes = self._walls.notes(labels_of(space), links_of(space))
         return result(
             evaluator,
             attempt,
-            Corrected(theta, verdict),
+            Corrected(theta, verdict._replace(notes=notes)),
             correction=correction,
             seconds=self._clock.seconds,
             history=tuple(_moment(report) for report in reports),
             settings={"budget": evaluator.budget, **self._settings._asdict()},
             structure=self._structure,
+            walls=tuple(self._walls.walls),
         )
 
 
