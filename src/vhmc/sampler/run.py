@@ -39,6 +39,7 @@ from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.search import search
+from vhmc.sampler.soundness.inspection import Inspection
 from vhmc.sampler.training import LAST
 from vhmc.sampler.verdict import MUCH_OUTSIDE, RANKS, Verdict, unchecked
 from vhmc.sampler.warm_start import confirm
@@ -124,6 +125,8 @@ class Run:
         self._ensemble: Ensemble | None = None
         self._num_looked = 0
         self._wide: list[Wide] = []
+        labels = labels_of(self._target.parameters)
+        self._inspection = Inspection(self._evaluator, labels)
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -138,6 +141,7 @@ class Run:
     def _begin(self, old: Surrogate | None) -> None:
         """Find the posterior, by an old surrogate or by a search."""
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
+        self._inspection.at_start()
         origin, transport = evaluator.origin, None
         modes = _no_modes(self._target.dim)
         if old is not None:
@@ -175,6 +179,7 @@ class Run:
                 transport = warm_up_along(
                     rng, evaluator, transport, graph, allowance, chains
                 )
+        self._inspection.near_mass(modes, transport)
         self._modes = modes
         # Ends of the search in other modes, for which there is the whole budget yet.
         number = plan.look - int(POINTS * plan.look)
@@ -225,7 +230,7 @@ class Run:
         ensemble = self._ensemble
         assert ensemble is not None
         known = ensemble.transports
-        if self._num_looked == len(known):
+        if self._num_looked == len(known) or self._inspection.is_hopeless:
             return False
         rng, evaluator, plan = self._rng, self._evaluator, self._plan
         number = plan.look
@@ -269,6 +274,7 @@ class Run:
         spare = self._evaluator.left - plan.reserve
         verdict = self._attempts[-1].verdict
         goes_on = verdict.status != "good" and spare >= LEAST_ROUNDS * plan.chains
+        goes_on &= not self._inspection.is_hopeless
         if goes_on:
             LOG.info("not good yet, training goes on: %s", verdict.reasons[0])
         return goes_on
@@ -282,12 +288,14 @@ class Run:
             ensemble.begin_again(last.surrogate, last.check)
             self._look_for_graph()
             ensemble.refit()
-        ensemble.train(plan, self._looks_around)
+        if not self._inspection.is_hopeless:
+            ensemble.train(plan, self._looks_around)
         self._clock.lap("training")
         drawn = ensemble.draw()
         self._clock.lap("drawing")
         plan = self._plan
-        number = min(plan.check, self._evaluator.left - plan.correction)
+        spare = plan.correction + self._inspection.reserve
+        number = min(plan.check, self._evaluator.left - spare)
         least = FEWEST_TO_CHECK if len(drawn) == 1 else FEWEST_OF_EACH
         if number // len(drawn) < least:
             verdict = unchecked("no evaluation was left to check the draws")
@@ -298,6 +306,9 @@ class Run:
             row for one in ensemble.components for row in one.rounds.reports[-LAST:]
         ]
         attempt = self._judged(attempt._replace(last=tuple(reports)))
+        if attempt.verdict.status != "good":
+            self._inspection.in_doubt()
+            attempt = self._judged(attempt)
         self._clock.lap("check")
         return attempt
 
@@ -308,6 +319,7 @@ class Run:
         labels = labels_of(self._target.parameters)
         log = self._evaluator.log
         verdict = assess(attempt, self._modes, self._wide, log, labels)
+        verdict = verdict.because_of(self._inspection.concerns)
         return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:

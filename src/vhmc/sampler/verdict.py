@@ -203,6 +203,16 @@ class Verdict(NamedTuple):
             if isinstance(value, int | float | np.number)
         }
 
+    def because_of(self, causes: list[tuple[str, str]]) -> "Verdict":
+        """The verdict with causes in the model, which come first.
+
+        causes: each with the status it leads to at least.
+        """
+        ordered = sorted(causes, key=lambda cause: -RANKS.index(cause[0]))
+        status = max([self.status, *(cause[0] for cause in causes)], key=RANKS.index)
+        sentences = [sentence for _, sentence in ordered]
+        return self._replace(status=status, reasons=(*sentences, *self.reasons))
+
     def __str__(self) -> str:
         return "\n".join([self.status, *(f"- {reason}" for reason in self.reasons)])
 
