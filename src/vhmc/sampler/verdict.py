@@ -186,16 +186,19 @@ class Verdict(NamedTuple):
     reasons: what speaks against them, the worst first; empty if nothing does.
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
+    draws_statistics: of `check`: errors by parameter.
     """
 
     status: str
     reasons: tuple[str, ...]
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
+    draws_statistics: Any = None
 
     def numbers(self) -> dict[str, float]:
         """All statistics that are single numbers, by name."""
-        records = [r for r in (self.statistics, self.exact_statistics) if r is not None]
+        own = self.statistics, self.exact_statistics, self.draws_statistics
+        records = [record for record in own if record is not None]
         found = [item for record in records for item in vars(record).items()]
         return {
             name: float(value)
