@@ -68,9 +68,9 @@ def test_the_budget_is_kept():
 def test_the_discrepancy_sees_a_shape_with_right_moments():
     """And is uniform for exact draws: below 0.001 once in a thousand seeds."""
     rng = np.random.default_rng(0)
-    exact = rng.normal(size=(200, 2))
+    exact = rng.normal(size=(600, 2))
     assert stein_p_value(rng, exact, exact, exact) > 1e-3
-    two = np.where(rng.random((200, 2)) < 0.5, -1.0, 1.0) + 0.1 * exact
+    two = np.where(rng.random((600, 2)) < 0.5, -1.0, 1.0) + 0.1 * exact
     assert stein_p_value(rng, two, two, two) < 1e-3
 
 

@@ -11,8 +11,8 @@ CAUTION, BAD = 0.12, 0.2
 """Errors of a mean, in sd, or relative ones of an sd, that are doubtful, and bad."""
 CERTAIN = 2.0
 """Standard errors by which an error is above a limit before it counts."""
-UNSURE = 0.1
-"""Standard errors above which nothing is known of small errors."""
+UNSURE = 0.12
+"""Standard errors above which an error that is doubtful would not be seen."""
 LEAST_P_VALUE = 1e-3
 """Of the Stein discrepancy, below which draws have another shape."""
 RHAT = 1.05, 1.2
@@ -72,8 +72,8 @@ def _doubts(statistics: DrawsStatistics) -> list[tuple[int, str]]:
     ):
         certain = np.abs(error) - CERTAIN * se
         worst = int(np.argmax(certain))
-        rank = int(certain[worst] > CAUTION) + int(certain[worst] > BAD)
-        # An error is not ruled out by its own uncertainty.
+        is_certain = bool(certain[worst] > CAUTION)
+        rank = int(is_certain) + int(is_certain and abs(error[worst]) > BAD)
         if rank:
             found.append(
                 (
