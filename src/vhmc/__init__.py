@@ -43,6 +43,7 @@ from vhmc.numerics.constraints import (
     simplex,
     unit_interval,
 )
+from vhmc.sampler.check_draws import check
 from vhmc.sampler.plan import Plan, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.sample import sample
@@ -59,6 +60,7 @@ __all__ = [
     "RunFailure",
     "Target",
     "Verdict",
+    "check",
     "from_callable",
     "from_forward",
     "from_jax",

@@ -69,7 +69,10 @@ class Interrupted(Exception):
 
 Evaluate: TypeAlias = Callable[[np.ndarray, str], Evaluations]
 """From unconstrained points, one a row, and the phase of the run to evaluations."""
-EXPLORATORY = "search", "screening", "warm-up", "warm start", "look", "walls"
+EXPLORATORY = (
+    *("search", "screening", "warm-up", "warm start", "look", "walls"),
+    "soundness",
+)
 """Phases that may leave the support of the posterior: failures are expected there."""
 WRITTEN_AFTER = 1.0
 """Seconds after which a model that is evaluated point by point is written down."""

@@ -105,6 +105,8 @@ class Target(abc.ABC):
     price: evaluations for the value and the gradient at one point; more than one where
         gradients are finite differences.
     is_serial: whether the points of a batch are evaluated one after the other.
+    is_hand_written: whether the gradient is the user's own, to be checked before the
+        search.
     observable: data and prior of a forward model with normal errors, whose outputs are
         then part of every answer; None for other models.
     constants: why the integral of the density means nothing, in a sentence; empty if it
@@ -114,6 +116,7 @@ class Target(abc.ABC):
     route: str
     price: int = 1
     is_serial: bool = False
+    is_hand_written: bool = False
     observable: Observable | None = None
     constants: str = ""
 

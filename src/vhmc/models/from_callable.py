@@ -94,7 +94,12 @@ def host_target(
         if step is not None:
             raise ValueError("step is for differences, and none were asked for")
         return HostTarget(
-            ask, parameters, route, is_serial=is_serial, observable=observable
+            ask,
+            parameters,
+            route,
+            is_serial=is_serial,
+            observable=observable,
+            is_hand_written=True,
         )
     rule = checked_differences(differences, step)
 

@@ -25,6 +25,7 @@ class HostTarget(Target):
         the gradients are exact.
     is_serial: whether the points of a batch are evaluated one after the other.
     observable: of a forward model whose outputs are part of what `ask` returns.
+    is_hand_written: whether the gradient is the user's own.
     """
 
     def __init__(
@@ -36,11 +37,12 @@ class HostTarget(Target):
         noise_step: float = 0.0,
         is_serial: bool = True,
         observable: Observable | None = None,
+        is_hand_written: bool = False,
     ):
         super().__init__(parameters)
         self._ask, self.route, self.price = ask, route, price
         self.is_serial, self.observable = is_serial, observable
-        self._noise_step = noise_step
+        self._noise_step, self.is_hand_written = noise_step, is_hand_written
 
     def _evaluate(self, thetas: np.ndarray) -> Answers:
         return self._ask(thetas)

@@ -32,6 +32,7 @@ from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.search import search
+from vhmc.sampler.soundness.inspection import Inspection
 from vhmc.sampler.training import LAST
 from vhmc.sampler.verdict import RANKS, Verdict, unchecked
 from vhmc.sampler.walls.recast import recast
@@ -123,6 +124,8 @@ class Run:
         self._evaluator.use(self._first_layer)
         reserve = self._plan.reserve + LEAST_ROUNDS * self._plan.chains
         self._walls = WallWatch(self._evaluator, reserve)
+        labels = labels_of(self._target.parameters)
+        self._inspection = Inspection(self._evaluator, labels)
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -149,6 +152,7 @@ class Run:
 
     def _find(self, old: Surrogate | None) -> None:
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
+        self._inspection.at_start()
         origin, transport = evaluator.origin, None
         modes = _no_modes(self._target.dim)
         if old is not None and not old.has_walls:
@@ -188,6 +192,7 @@ class Run:
                 transport = warm_up_along(
                     rng, evaluator, transport, graph, allowance, chains
                 )
+        self._inspection.near_mass(modes, transport)
         self._surroundings = Surroundings(rng, evaluator, modes)
         self._start_training(self._surroundings.first(transport, plan))
 
@@ -268,6 +273,8 @@ class Run:
     def _looks(self) -> bool:
         """Look around the modes; whether there are more, and draws have to be made."""
         assert self._ensemble is not None
+        if self._inspection.is_hopeless:
+            return False
         found = self._surroundings.look(self._ensemble.transports, self._plan)
         self._plan = self._plan._replace(look=0)
         self._clock.lap("look")
@@ -275,6 +282,8 @@ class Run:
 
     def _widens(self) -> bool:
         """Add a mode as wide as the mass outside of the draws, if there is much."""
+        if self._inspection.is_hopeless:
+            return False
         return self._adds(self._surroundings.wider(self._attempts[-1], self._plan))
 
     def _adds(self, transports: list[TransportMap]) -> bool:
@@ -291,6 +300,7 @@ class Run:
         spare = self._evaluator.left - plan.reserve
         verdict = self._attempts[-1].verdict
         goes_on = verdict.status != "good" and spare >= LEAST_ROUNDS * plan.chains
+        goes_on &= not self._inspection.is_hopeless
         if goes_on:
             LOG.info("not good yet, training goes on: %s", verdict.reasons[0])
         return goes_on
@@ -304,12 +314,14 @@ class Run:
             ensemble.begin_again(last.surrogate, last.check)
             self._look_for_graph()
             ensemble.refit()
-        ensemble.train(plan, self._looks)
+        if not self._inspection.is_hopeless:
+            ensemble.train(plan, self._looks)
         self._clock.lap("training")
         drawn = ensemble.draw()
         self._clock.lap("drawing")
         plan = self._plan
-        number = min(plan.check, self._evaluator.left - plan.correction)
+        spare = plan.correction + self._inspection.reserve
+        number = min(plan.check, self._evaluator.left - spare)
         least = FEWEST_TO_CHECK if len(drawn) == 1 else FEWEST_OF_EACH
         if number // len(drawn) < least:
             verdict = unchecked("no evaluation was left to check the draws")
@@ -320,6 +332,9 @@ class Run:
             row for one in ensemble.components for row in one.rounds.reports[-LAST:]
         ]
         attempt = self._judged(attempt._replace(last=tuple(reports)))
+        if attempt.verdict.status != "good":
+            self._inspection.in_doubt()
+            attempt = self._judged(attempt)
         self._clock.lap("check")
         return attempt
 
@@ -333,7 +348,7 @@ class Run:
         log = self._evaluator.log
         around = self._surroundings
         parts = attempt, around.modes, around.wide, log, labels
-        verdict = assess(*parts, doubts)
+        verdict = assess(*parts, doubts).because_of(self._inspection.concerns)
         return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:

@@ -188,6 +188,7 @@ class Verdict(NamedTuple):
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
     notes: what else to know of the posterior; it does not speak against the draws.
+    draws_statistics: of `check`: errors by parameter.
     """
 
     status: str
@@ -195,16 +196,28 @@ class Verdict(NamedTuple):
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
     notes: tuple[str, ...] = ()
+    draws_statistics: Any = None
 
     def numbers(self) -> dict[str, float]:
         """All statistics that are single numbers, by name."""
-        records = [r for r in (self.statistics, self.exact_statistics) if r is not None]
+        own = self.statistics, self.exact_statistics, self.draws_statistics
+        records = [record for record in own if record is not None]
         found = [item for record in records for item in vars(record).items()]
         return {
             name: float(value)
             for name, value in found
             if isinstance(value, int | float | np.number)
         }
+
+    def because_of(self, causes: list[tuple[str, str]]) -> "Verdict":
+        """The verdict with causes in the model, which come first.
+
+        causes: each with the status it leads to at least.
+        """
+        ordered = sorted(causes, key=lambda cause: -RANKS.index(cause[0]))
+        status = max([self.status, *(cause[0] for cause in causes)], key=RANKS.index)
+        sentences = [sentence for _, sentence in ordered]
+        return self._replace(status=status, reasons=(*sentences, *self.reasons))
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in self.reasons]
