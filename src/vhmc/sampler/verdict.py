@@ -186,12 +186,14 @@ class Verdict(NamedTuple):
     reasons: what speaks against them, the worst first; empty if nothing does.
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
+    concerns: doubts that are not among the statistics, each with its status.
     """
 
     status: str
     reasons: tuple[str, ...]
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
+    concerns: tuple[tuple[str, str], ...] = ()
 
     def numbers(self) -> dict[str, float]:
         """All statistics that are single numbers, by name."""
@@ -225,7 +227,7 @@ def judge(statistics: Statistics, concerns: list[tuple[str, str]]) -> Verdict:
             f"largest score errors: {statistics.worst_parameter}; raise the budget or "
             "reparameterise"
         )
-    return Verdict(RANKS[rank], tuple(reasons), statistics)
+    return Verdict(RANKS[rank], tuple(reasons), statistics, concerns=tuple(concerns))
 
 
 def judge_exact(verdict: Verdict, statistics: ExactStatistics) -> Verdict:
@@ -246,7 +248,9 @@ def judge_exact(verdict: Verdict, statistics: ExactStatistics) -> Verdict:
         rank = max(rank, RANKS.index(verdict.status))
     if rank and verdict.reasons:
         reasons += [ABOUT_SURROGATE, *verdict.reasons]
-    return Verdict(RANKS[rank], tuple(reasons), verdict.statistics, statistics)
+    return verdict._replace(
+        status=RANKS[rank], reasons=tuple(reasons), exact_statistics=statistics
+    )
 
 
 def unchecked(reason: str) -> Verdict:
