@@ -20,6 +20,8 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
 from vhmc.lab.bench import verdict
+from vhmc.lab.bench.verdict import regressions
+from vhmc.lab.bench.verdict.case import generator
 from vhmc.lab.bench.verdict.cases import CASES, REFERENCE
 from vhmc.numerics.importance import pareto_smooth
 
@@ -125,10 +127,32 @@ def moments(values, log_weights):
     return mean, np.sqrt(weights @ (values - mean) ** 2), 1 / np.sum(weights**2)
 
 
+def noncentred(name):
+    """The target in units of its scale, and the values of the centred one from it."""
+    family, _, number = name.rpartition("-")
+    rng = generator(family, int(number) - 1)
+    make = {
+        "logit-centred": regressions.logit_noncentred,
+        "counts-centred": regressions.counts_noncentred,
+    }
+    target = make[family](rng).make()
+
+    def values(theta):
+        found = target.parameters.values(theta)
+        found[:, 2:] = found[:, :1] + found[:, 1:2] * found[:, 2:]
+        return found
+
+    return target, values
+
+
 def reference(name):
     """The entry of one posterior."""
     rng = np.random.default_rng(SEED)
-    target = CASES[name]().make()
+    if "-centred" in name:
+        target, values_of = noncentred(name)
+    else:
+        target = CASES[name]().make()
+        values_of = target.parameters.values
     batched = jax.jit(jax.vmap(target.energy))
 
     def energy(thetas):
@@ -149,13 +173,14 @@ def reference(name):
     thetas, logs, ess = [], [], 0.0
     while ess < LEAST_ESS and sum(map(len, logs)) < MOST_DRAWS:
         theta, log = weighed(rng, mixture, energy, DRAWS)
-        thetas.append(target.parameters.values(theta))
+        thetas.append(values_of(theta))
         logs.append(log)
         values, log = np.concatenate(thetas), np.concatenate(logs)
         mean, sd, ess = moments(values, log)
     half = len(log) // 2
     one, two = moments(values[:half], log[:half]), moments(values[half:], log[half:])
-    difference = max(np.max(np.abs(one[0] - two[0]) / sd), np.max(np.abs(one[1] - two[1]) / sd))
+    pairs = zip(one[:2], two[:2], strict=True)
+    difference = max(np.max(np.abs(first - second) / sd) for first, second in pairs)
     return {
         "ess": round(float(ess)),
         "draws": len(log),
@@ -177,7 +202,9 @@ def main():
         table[name] = entry
         shown = {k: v for k, v in entry.items() if k not in ("mean", "sd")}
         print(name, shown, f"{time.perf_counter() - began:.0f} s", flush=True)
-        lines = [f"{json.dumps(k)}: {json.dumps(table[k])}" for k in names if k in table]
+        lines = [
+            f"{json.dumps(k)}: {json.dumps(table[k])}" for k in names if k in table
+        ]
         partial = path.with_name(path.name + ".partial")
         partial.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         partial.replace(path)

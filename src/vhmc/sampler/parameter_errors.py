@@ -17,10 +17,15 @@ import numpy as np
 
 from vhmc.evaluation.space import Space
 from vhmc.sampler.check import Check, Values
-from vhmc.sampler.correction import EXACT, IMPORTANCE
+from vhmc.sampler.correction import IMPORTANCE, NONE
+from vhmc.sampler.verdict import RANKS, ParameterError, Verdict
 
-SOURCES = ("weighted", "noise", "stein", "chance", "uneven", "one")
-"""Fields of `Sources`, in the order of the weights."""
+OF_MEANS = 2.0, 4.0, 1.0, 4.0, 0.02, 0.0
+"""Weights of the sources of errors of means, by benchmarks/fit_verdict.py."""
+OF_SDS = 2.0, 4.0, 1.0, 4.0, 0.02, 0.0
+"""Weights of the sources of errors of sds, by benchmarks/fit_verdict.py."""
+DOUBTFUL, BAD = 0.25, 1.0
+"""Bounds of an error beyond which a number is doubtful, and bad."""
 
 
 class Sources(NamedTuple):
@@ -28,11 +33,11 @@ class Sources(NamedTuple):
 
     weighted: what the importance weights put it off by, with its sign.
     noise: standard error of that.
-    stein: what score errors put it off by, to first order; zero where no parameter
-        corresponds to the number.
+    stein: what score errors put it off by, to first order; where several parameters
+        make the number, the worst of theirs.
     chance: standard error of so many effective draws.
     uneven: standard deviation of the log weights.
-    one: one, for a constant.
+    tempered: root of the loss of importance efficiency that tempered draws see.
     """
 
     weighted: np.ndarray
@@ -40,7 +45,7 @@ class Sources(NamedTuple):
     stein: np.ndarray
     chance: np.ndarray
     uneven: np.ndarray
-    one: np.ndarray
+    tempered: np.ndarray
 
 
 def error_sources(
@@ -49,40 +54,86 @@ def error_sources(
     """Sources of the errors of means, and of sds.
 
     values: in the user's space, or scores of those without moments.
+    correction: of the draws.
     ess: effective size of the draws.
     """
     at = values(check.theta)
     part, weights = check.probability, check.weights
-    kept = weights if correction in (IMPORTANCE, EXACT) else part
-    centre, width = _moments(at, weights)
-    x = np.nan_to_num((at - centre) / width, nan=0.0, posinf=0.0, neginf=0.0)
-    squares = 0.5 * (x**2 - 1)
-    stein_mean, stein_sd = (
-        _by_value(space, errors)
-        for errors in (check.stein_mean_errors, check.stein_sd_errors)
-    )
-    mean, sd = _moments(x, kept)
+    kept = part if correction == NONE else weights
     if correction == IMPORTANCE:
         ess = min(ess, check.effective_size)
-    found = []
-    for influence, weighted, stein in (
-        (x, mean, stein_mean),
-        (squares, sd - 1, stein_sd),
-    ):
-        spread = np.sqrt(weights @ influence**2)
-        noise = np.sqrt(np.sum(((weights - part)[:, None] * influence) ** 2, axis=0))
-        shape = np.ones(at.shape[1])
-        found.append(
-            Sources(
-                weighted=weighted,
-                noise=noise,
-                stein=stein if kept is part else 0.0 * stein,
-                chance=spread / np.sqrt(max(ess, 1.0)),
-                uneven=check.log_weight_sd * shape,
-                one=shape,
-            )
+    with np.errstate(all="ignore"):
+        centre, width = _moments(at, weights)
+        x = np.nan_to_num((at - centre) / width, nan=0.0, posinf=0.0, neginf=0.0)
+    squares = 0.5 * (x**2 - 1)
+    mean, sd = _moments(x, kept)
+    rows = (
+        (x, mean, check.stein_mean_errors),
+        (squares, sd - 1, check.stein_sd_errors),
+    )
+    ones = np.ones(at.shape[1])
+    lost = 1 - np.clip(check.tempered_efficiency, 0, 1)
+    pair = [
+        Sources(
+            weighted=weighted,
+            noise=np.sqrt(((weights - part) ** 2) @ influence**2),
+            stein=(kept is part) * _by_value(space, stein),
+            chance=np.sqrt(weights @ influence**2 / max(ess, 1.0)),
+            uneven=check.log_weight_sd * ones,
+            tempered=np.sqrt(lost) * ones,
         )
-    return found[0], found[1]
+        for influence, weighted, stein in rows
+    ]
+    return pair[0], pair[1]
+
+
+def bounds(sources: Sources, weights: Sequence[float]) -> np.ndarray:
+    """Bounds of errors, with the weights of their sources."""
+    pairs = zip(weights, sources, strict=True)
+    squares = np.sum([weight * source**2 for weight, source in pairs], axis=0)
+    return np.sqrt(squares)
+
+
+def parameter_errors(
+    check: Check, values: Values, space: Space, correction: str, verdict: Verdict
+) -> tuple[ParameterError, ...]:
+    """Errors of all numbers of the user's space, in the order of the summary.
+
+    A number is no better than what speaks against the draws beside the checks, such as
+    a mode that no draw visited.
+
+    values: in the user's space, or scores of those without moments.
+    """
+    assert verdict.statistics is not None
+    if verdict.exact_statistics is None:
+        ess = verdict.statistics.ess
+    else:
+        ess = verdict.exact_statistics.exact_ess
+    of_means, of_sds = error_sources(check, values, space, correction, ess)
+    shapes = space.shapes
+    names = [label for name in shapes for label in space.labels(name, shapes[name])]
+    mean_bounds, sd_bounds = bounds(of_means, OF_MEANS), bounds(of_sds, OF_SDS)
+    least = max((RANKS.index(status) for status, _ in verdict.concerns), default=0)
+    return tuple(
+        ParameterError(
+            name=names[i],
+            mean_error=float(of_means.weighted[i]),
+            mean_bound=float(mean_bounds[i]),
+            sd_error=float(of_sds.weighted[i]),
+            sd_bound=float(sd_bounds[i]),
+            status=_status(np.maximum(mean_bounds[i], sd_bounds[i]), least),
+        )
+        for i in range(len(names))
+    )
+
+
+def _status(bound: float, least: int) -> str:
+    """A word by the larger bound; one that is not a number is bad.
+
+    least: the place of the word in `RANKS` at least.
+    """
+    rank = 2 if not bound <= BAD else 0 if bound <= DOUBTFUL else 1
+    return RANKS[max(rank, least)]
 
 
 def _moments(at: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +142,7 @@ def _moments(at: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _by_value(space: Space, errors: np.ndarray) -> np.ndarray:
-    """Errors of unconstrained parameters for the numbers that correspond to them."""
+    """Errors of unconstrained parameters for the numbers that they make."""
     found, start = [], 0
     for name, size in zip(space.names, space.unconstrained_sizes, strict=True):
         number = int(np.prod(space.shapes[name]))

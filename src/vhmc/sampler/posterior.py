@@ -2,7 +2,6 @@
 
 import functools
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from vhmc._imports import load_arviz
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
-from vhmc.numerics.tails import WORDS, num_moments
+from vhmc.numerics.tails import num_moments
 from vhmc.report.cards import posterior_card
 from vhmc.report.facts import facts_of, save
 from vhmc.report.status import Moment
@@ -31,6 +30,7 @@ from vhmc.sampler.correction import (
 )
 from vhmc.sampler.evidence import Evidence
 from vhmc.sampler.modes.record import Mode
+from vhmc.sampler.summary import summary
 from vhmc.sampler.verdict import Verdict
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
@@ -140,6 +140,24 @@ class Posterior:
         leading = next(iter(draws.values())).shape[:2]
         flat = [value.reshape(*leading, -1) for value in draws.values()]
         return num_moments(np.concatenate(flat, axis=-1))
+
+    @property
+    def names(self) -> list[str]:
+        """Of all single numbers in `draws`, as `theta[3]`."""
+        labels = self.parameters.labels
+        shapes = {name: value.shape[2:] for name, value in self.draws.items()}
+        return [label for name in shapes for label in labels(name, shapes[name])]
+
+    @property
+    def error_bounds(self) -> np.ndarray:
+        """Of the errors of means, in sd, and of sds, relative, of every number.
+
+        Shape (2, number); not a number for what the model derives from its parameters.
+        """
+        rows = () if self.verdict is None else self.verdict.parameters
+        known = {row.name: (row.mean_bound, row.sd_bound) for row in rows}
+        pairs = [known.get(name, (np.nan, np.nan)) for name in self.names]
+        return np.array(pairs).reshape(-1, 2).T
 
     def expect(self, function: Callable[[Any], Any] | None = None) -> Estimate:
         """Expectations with standard errors, corrected where that lowers the error.
@@ -256,36 +274,15 @@ class Posterior:
     def summary(self, **options: Any) -> Any:
         """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.
 
+        Beside them, `mean_within` and `sd_within` bound the errors of means, in sd, and
+        of sds, relative: nine of ten keep them (`verdict.parameters` has more).
+
         If some quantity has no mean or no sd these are not numbers, nor are their
-        errors, and the table has more columns: `5%`, `median`, `95%`, and `moments`,
-        which says `no mean`, `no sd` or nothing.
+        errors, and the table has `5%`, `median`, `95%` and `moments` as well.
 
         options: those of `arviz.summary`.
         """
-        # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
-        options = {"round_to": "none", **options}
-        table = load_arviz().summary(self.to_arviz(), **options)
-        for name in {"ess_bulk", "ess_tail"} & set(table.columns):
-            table[name] = table[name].clip(upper=self.max_ess)
-        if "mean" in table.columns and (self.moments < 2).any():
-            self._without_moments(table, options.get("labeller"))
-        return table
-
-    def _without_moments(self, table: Any, labeller: Any) -> None:
-        """Replace what does not exist in ArviZ's table by what does."""
-        named = {} if labeller is None else {"labeller": labeller}
-        whole = load_arviz().summary(self.to_arviz(), kind="stats", **named)
-        places = whole.index.get_indexer(table.index)  # some may not be asked for
-        moments = self.moments[places]
-        lost = {"mean": 1, "mcse_mean": 2, "sd": 2, "mcse_sd": 2}
-        for name in set(lost) & set(table.columns):
-            table[name] = table[name].astype(float).mask(moments < lost[name])
-        leading = self.unconstrained.shape[:2]
-        flat = [v.reshape(math.prod(leading), -1) for v in self.draws.values()]
-        values = np.concatenate(flat, axis=1)[:, places]
-        for name, probability in (("5%", 0.05), ("median", 0.5), ("95%", 0.95)):
-            table[name] = np.quantile(values, probability, axis=0)
-        table["moments"] = [WORDS[number] for number in moments]
+        return summary(self, options)
 
     @property
     def is_exact(self) -> bool:

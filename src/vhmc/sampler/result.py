@@ -6,9 +6,11 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.attempt import Attempt
+from vhmc.sampler.check import with_moments
 from vhmc.sampler.correction import NONE, Corrected
 from vhmc.sampler.evidence import Evidence, log_evidence
 from vhmc.sampler.modes.record import modes_of
+from vhmc.sampler.parameter_errors import parameter_errors
 from vhmc.sampler.posterior import Posterior
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
@@ -38,6 +40,13 @@ def result(
     else:
         energies = surrogate.energies(outer)
     outer_check = None if check is None else check.outside(evaluator.layer)
+    uncorrected = evaluator.outward(attempt.theta)
+    if outer_check is not None:
+        space = evaluator.target.parameters
+        flat = uncorrected.reshape(-1, uncorrected.shape[-1])
+        values = with_moments(space.values, flat)
+        found = parameter_errors(outer_check, values, space, correction, verdict)
+        verdict = verdict._replace(parameters=found)
     return Posterior(
         parameters=evaluator.target.parameters,
         unconstrained=outer.reshape(theta.shape),
@@ -49,7 +58,7 @@ def result(
         correction=correction,
         modes=modes_of(surrogate, outer_check),
         check=outer_check,
-        uncorrected=evaluator.outward(attempt.theta),
+        uncorrected=uncorrected,
         evaluation_log=evaluator.evaluation_log,
         structure=structure.with_hubs(surrogate.hubs),
         evidence=_evidence(attempt),

@@ -179,6 +179,25 @@ ABOUT_SURROGATE = (
 )
 
 
+class ParameterError(NamedTuple):
+    """How far one number of the user's space is to be trusted.
+
+    Of a number without moments, errors are those of normal scores of its ranks.
+
+    mean_error: what the checks put the mean of the draws off by, in posterior sd.
+    mean_bound: of the size of the mean's error; nine of ten keep it.
+    sd_error, sd_bound: the same of the sd, relative.
+    status: `good`, `caution` or `bad`.
+    """
+
+    name: str
+    mean_error: float
+    mean_bound: float
+    sd_error: float
+    sd_bound: float
+    status: str
+
+
 class Verdict(NamedTuple):
     """How far to trust the draws.
 
@@ -187,6 +206,8 @@ class Verdict(NamedTuple):
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
     concerns: doubts that are not among the statistics, each with its status.
+    parameters: errors of every number of the user's space, in the order of the summary;
+        none where no draw was checked.
     """
 
     status: str
@@ -194,6 +215,7 @@ class Verdict(NamedTuple):
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
     concerns: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[ParameterError, ...] = ()
 
     def numbers(self) -> dict[str, float]:
         """All statistics that are single numbers, by name."""

@@ -117,7 +117,9 @@ def local_level(rng: np.random.Generator) -> Case:
         inner = np.exp(-2 * log_step)[:, None, None] * walk
         inner = inner + np.exp(-2 * log_noise)[:, None, None] * eye
         factor = np.linalg.cholesky(inner)
-        mean = np.linalg.solve(inner, np.exp(-2 * log_noise)[:, None, None] * y[:, None])
+        mean = np.linalg.solve(
+            inner, np.exp(-2 * log_noise)[:, None, None] * y[:, None]
+        )
         return factor, mean[..., 0]
 
     factor, mean = factors(log_step, log_noise)

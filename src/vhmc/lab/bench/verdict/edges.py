@@ -43,9 +43,7 @@ def box(rng: np.random.Generator) -> Case:
         return jnp.where(is_inside, -0.5 * jnp.sum(x**2), -jnp.inf)
 
     def draw(rng, size):
-        return scipy.stats.truncnorm.rvs(
-            low, high, size=(size, dim), random_state=rng
-        )
+        return scipy.stats.truncnorm.rvs(low, high, size=(size, dim), random_state=rng)
 
     return traced(log_density, start, draw)
 
