@@ -30,6 +30,8 @@ STARTS, STEPS = 24, 200
 COMPONENTS, FREEDOM = 10, 8.0
 ROUNDS, ROUND_DRAWS = 12, 20_000
 DRAWS, MOST_DRAWS, LEAST_ESS = 200_000, 2_000_000, 50_000
+DIFFERENCE = 0.02
+"""Of the moments of two halves, in sd, up to which more draws are made."""
 
 
 class Mixture:
@@ -170,17 +172,22 @@ def reference(name):
                 break
             power *= 0.7
         mixture = mixture.refitted(theta, weights)
-    thetas, logs, ess = [], [], 0.0
-    while ess < LEAST_ESS and sum(map(len, logs)) < MOST_DRAWS:
+    thetas, logs, ess, difference = [], [], 0.0, np.inf
+    while sum(map(len, logs)) < MOST_DRAWS:
+        if ess >= LEAST_ESS and difference <= DIFFERENCE:
+            break
         theta, log = weighed(rng, mixture, energy, DRAWS)
         thetas.append(values_of(theta))
         logs.append(log)
         values, log = np.concatenate(thetas), np.concatenate(logs)
         mean, sd, ess = moments(values, log)
-    half = len(log) // 2
-    one, two = moments(values[:half], log[:half]), moments(values[half:], log[half:])
-    pairs = zip(one[:2], two[:2], strict=True)
-    difference = max(np.max(np.abs(first - second) / sd) for first, second in pairs)
+        half = len(log) // 2
+        one, two = (
+            moments(values[:half], log[:half]),
+            moments(values[half:], log[half:]),
+        )
+        pairs = zip(one[:2], two[:2], strict=True)
+        difference = max(np.max(np.abs(first - second) / sd) for first, second in pairs)
     return {
         "ess": round(float(ess)),
         "draws": len(log),

@@ -16,13 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from vhmc.evaluation.space import Space
-from vhmc.sampler.check import Check, Values
-from vhmc.sampler.correction import IMPORTANCE, NONE
-from vhmc.sampler.verdict import RANKS, ParameterError, Verdict
+from vhmc.sampler.check import Check
+from vhmc.sampler.verdict import RANKS, ParameterError
 
-OF_MEANS = 2.0, 4.0, 1.0, 4.0, 0.02, 0.0
+OF_MEANS = 1.5, 0.5, 0.25, 2.9, 0.0
 """Weights of the sources of errors of means, by benchmarks/fit_verdict.py."""
-OF_SDS = 2.0, 4.0, 1.0, 4.0, 0.02, 0.0
+OF_SDS = 1.0, 10.0, 10.0, 2.5, 0.004
 """Weights of the sources of errors of sds, by benchmarks/fit_verdict.py."""
 DOUBTFUL, BAD = 0.25, 1.0
 """Bounds of an error beyond which a number is doubtful, and bad."""
@@ -36,7 +35,6 @@ class Sources(NamedTuple):
     stein: what score errors put it off by, to first order; where several parameters
         make the number, the worst of theirs.
     chance: standard error of so many effective draws.
-    uneven: standard deviation of the log weights.
     tempered: root of the loss of importance efficiency that tempered draws see.
     """
 
@@ -44,47 +42,48 @@ class Sources(NamedTuple):
     noise: np.ndarray
     stein: np.ndarray
     chance: np.ndarray
-    uneven: np.ndarray
     tempered: np.ndarray
 
 
 def error_sources(
-    check: Check, values: Values, space: Space, correction: str, ess: float
+    check: Check, space: Space, ess: float, is_corrected: bool = False
 ) -> tuple[Sources, Sources]:
     """Sources of the errors of means, and of sds.
 
-    values: in the user's space, or scores of those without moments.
-    correction: of the draws.
     ess: effective size of the draws.
+    is_corrected: whether the draws are weighted by the checks, which makes up for what
+        the surrogate is off by.
     """
-    at = values(check.theta)
-    part, weights = check.probability, check.weights
-    kept = part if correction == NONE else weights
-    if correction == IMPORTANCE:
-        ess = min(ess, check.effective_size)
-    with np.errstate(all="ignore"):
-        centre, width = _moments(at, weights)
-        x = np.nan_to_num((at - centre) / width, nan=0.0, posinf=0.0, neginf=0.0)
-    squares = 0.5 * (x**2 - 1)
-    mean, sd = _moments(x, kept)
     rows = (
-        (x, mean, check.stein_mean_errors),
-        (squares, sd - 1, check.stein_sd_errors),
+        (
+            *(check.weighted_mean_errors, check.mean_noises),
+            *(check.stein_mean_errors, check.mean_spreads),
+        ),
+        (
+            *(check.weighted_sd_errors, check.sd_noises),
+            *(check.stein_sd_errors, check.sd_spreads),
+        ),
     )
-    ones = np.ones(at.shape[1])
     lost = 1 - np.clip(check.tempered_efficiency, 0, 1)
+    kept = 0.0 if is_corrected else 1.0
     pair = [
         Sources(
-            weighted=weighted,
-            noise=np.sqrt(((weights - part) ** 2) @ influence**2),
-            stein=(kept is part) * _by_value(space, stein),
-            chance=np.sqrt(weights @ influence**2 / max(ess, 1.0)),
-            uneven=check.log_weight_sd * ones,
-            tempered=np.sqrt(lost) * ones,
+            weighted=kept * weighted,
+            noise=noise,
+            stein=kept * _by_value(space, stein),
+            chance=spread / np.sqrt(max(ess, 1.0)),
+            tempered=np.full(len(noise), np.sqrt(lost)),
         )
-        for influence, weighted, stein in rows
+        for weighted, noise, stein, spread in rows
     ]
     return pair[0], pair[1]
+
+
+def error_bound(check: Check, space: Space, ess: float) -> float:
+    """The largest bound of all numbers: of means in sd, of sds relative."""
+    of_means, of_sds = error_sources(check, space, ess)
+    largest = np.max(bounds(of_means, OF_MEANS)), np.max(bounds(of_sds, OF_SDS))
+    return float(np.max(largest))
 
 
 def bounds(sources: Sources, weights: Sequence[float]) -> np.ndarray:
@@ -95,25 +94,25 @@ def bounds(sources: Sources, weights: Sequence[float]) -> np.ndarray:
 
 
 def parameter_errors(
-    check: Check, values: Values, space: Space, correction: str, verdict: Verdict
+    check: Check,
+    space: Space,
+    ess: float,
+    is_corrected: bool,
+    concerns: Sequence[tuple[str, str]],
 ) -> tuple[ParameterError, ...]:
     """Errors of all numbers of the user's space, in the order of the summary.
 
     A number is no better than what speaks against the draws beside the checks, such as
     a mode that no draw visited.
 
-    values: in the user's space, or scores of those without moments.
+    ess, is_corrected: as in `error_sources`.
+    concerns: those of the verdict.
     """
-    assert verdict.statistics is not None
-    if verdict.exact_statistics is None:
-        ess = verdict.statistics.ess
-    else:
-        ess = verdict.exact_statistics.exact_ess
-    of_means, of_sds = error_sources(check, values, space, correction, ess)
+    of_means, of_sds = error_sources(check, space, ess, is_corrected)
     shapes = space.shapes
     names = [label for name in shapes for label in space.labels(name, shapes[name])]
     mean_bounds, sd_bounds = bounds(of_means, OF_MEANS), bounds(of_sds, OF_SDS)
-    least = max((RANKS.index(status) for status, _ in verdict.concerns), default=0)
+    least = max((RANKS.index(status) for status, _ in concerns), default=0)
     return tuple(
         ParameterError(
             name=names[i],
@@ -134,11 +133,6 @@ def _status(bound: float, least: int) -> str:
     """
     rank = 2 if not bound <= BAD else 0 if bound <= DOUBTFUL else 1
     return RANKS[max(rank, least)]
-
-
-def _moments(at: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    mean = weights @ at
-    return mean, np.sqrt(weights @ (at - mean) ** 2)
 
 
 def _by_value(space: Space, errors: np.ndarray) -> np.ndarray:

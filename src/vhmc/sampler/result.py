@@ -6,7 +6,6 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.attempt import Attempt
-from vhmc.sampler.check import with_moments
 from vhmc.sampler.correction import NONE, Corrected
 from vhmc.sampler.evidence import Evidence, log_evidence
 from vhmc.sampler.modes.record import modes_of
@@ -42,10 +41,13 @@ def result(
     outer_check = None if check is None else check.outside(evaluator.layer)
     uncorrected = evaluator.outward(attempt.theta)
     if outer_check is not None:
-        space = evaluator.target.parameters
-        flat = uncorrected.reshape(-1, uncorrected.shape[-1])
-        values = with_moments(space.values, flat)
-        found = parameter_errors(outer_check, values, space, correction, verdict)
+        ess, is_corrected = attempt.drawn.ess, correction != NONE
+        if verdict.exact_statistics is not None:
+            ess = verdict.exact_statistics.exact_ess
+        elif is_corrected:
+            ess = min(ess, outer_check.effective_size)
+        space, concerns = evaluator.target.parameters, verdict.concerns
+        found = parameter_errors(outer_check, space, ess, is_corrected, concerns)
         verdict = verdict._replace(parameters=found)
     return Posterior(
         parameters=evaluator.target.parameters,

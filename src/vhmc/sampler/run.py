@@ -307,7 +307,8 @@ class Run:
             return attempt
         labels = labels_of(self._target.parameters)
         log = self._evaluator.log
-        verdict = assess(attempt, self._modes, self._wide, log, labels)
+        space = self._target.parameters
+        verdict = assess(attempt, self._modes, self._wide, log, labels, space)
         return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:

@@ -59,6 +59,7 @@ class Statistics:
     stein_mean_error, stein_sd_error: worst errors of means, in posterior sd, and
         relative errors of sds, to first order from the score errors.
     weighted_mean_error, weighted_sd_error: the same from the importance weights.
+    error_bound: the largest bound of an error by number (`Verdict.parameters`).
     rhat, ess: of the worst coordinate of chains on the surrogate.
     ess_per_draw: the latter by the number of draws.
     num_checks: checked draws.
@@ -123,6 +124,10 @@ class Statistics:
     )
     weighted_sd_error: float = limit(
         *(HIGH, 0.15, 0.5), "importance weights put an sd off by {value:.0%}"
+    )
+    error_bound: float = limit(
+        *(HIGH, 0.25, 1.0),
+        "a mean may be off by {value:.2f} sd, or an sd by as much of itself",
     )
     rhat: float = limit(
         *(HIGH, 1.02, 1.1), "R-hat {value:.3g}: chains on the surrogate disagree"

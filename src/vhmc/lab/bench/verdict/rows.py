@@ -11,8 +11,7 @@ import numpy as np
 from vhmc.evaluation.user_code import Guarded
 from vhmc.lab.bench.verdict.case import errors, is_held_out
 from vhmc.lab.bench.verdict.cases import CASES, family_of, moments
-from vhmc.numerics.tails import num_moments
-from vhmc.sampler.check import with_moments
+from vhmc.sampler.correction import NONE
 from vhmc.sampler.parameter_errors import error_sources
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.sample import sample
@@ -132,13 +131,10 @@ def _sources(posterior: Posterior, by_rank: bool) -> dict[str, np.ndarray]:
     check, verdict, space = posterior.check, posterior.verdict, posterior.parameters
     if check is None or verdict is None or verdict.statistics is None:
         return {}
-    assert posterior.uncorrected is not None
-    drawn = space.values(posterior.uncorrected)
-    is_compared = (num_moments(drawn) == 2) ^ by_rank
-    uncorrected = posterior.uncorrected.reshape(-1, space.dim)
-    values = with_moments(space.values, uncorrected)
-    ess = verdict.statistics.ess
-    pair = error_sources(check, values, space, posterior.correction, ess)
+    is_compared = (posterior.moments == 2) ^ by_rank
+    is_corrected = posterior.correction != NONE
+    ess = min(verdict.statistics.ess, posterior.max_ess)
+    pair = error_sources(check, space, ess, is_corrected)
     return {
         f"{name}_{kind}": np.where(is_compared, source, np.nan)
         for kind, sources in zip(("mean", "sd"), pair, strict=True)
