@@ -41,8 +41,9 @@ class Settings:
         whole("workers", self.workers, 1)
 
     def asked(self) -> list[tuple[str, int, int]]:
-        """Name, budget and seed of every run."""
+        """Name, budget and seed of every run, the first of each family first."""
         names = [name for name in CASES if family_of(name) in self.families]
+        names.sort(key=lambda name: int(name.rpartition("-")[2]))
         return [
             (name, budget, seed)
             for budget in self.budgets
