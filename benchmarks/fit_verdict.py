@@ -1,14 +1,15 @@
-"""Fit the bounds of errors and the limits of the verdict to rows of `vhmc bench verdict`.
+"""Fit bounds of errors and limits of the verdict to rows of `vhmc bench verdict`.
 
 Only the posteriors that are not held out are used. Both rules are monotone:
 
 - The square of a bound is a sum of squared sources of error with weights that are not
   negative. They minimise the pinball loss of nine tenths of log true errors; every run
   counts the same.
-- Draws are good if every statistic keeps its limit. From the limits as they are, the one
-  is moved that lowers the cost the most, by the least, until none does. The cost is the
-  number of false alarms, plus that of silent failures times the ratio of the rates that
-  are wanted; limits never move beyond those of a bad verdict.
+- Draws are good if every statistic keeps its limit. From the limits as they are, those
+  are moved that admit the run whose admission lowers the cost the most, until none does
+  or the move is too long. The cost is the number of false alarms, plus that of silent
+  failures times the ratio of the rates that are wanted; limits never move beyond those
+  of a bad verdict.
 
 It prints the constants for `sampler/parameter_errors.py` and `sampler/verdict.py`, and
 what both rules are worth on either half. The limits act on the runs as well (a run ends
@@ -37,6 +38,8 @@ COVERAGE = 0.9
 WANTED_SILENT, WANTED_ALARMS = 0.005, 0.07
 MARGIN = 1.1
 """Factor by which a limit is beyond the run that it admits, from its best value."""
+PRICE = 0.5
+"""False alarms that a move must save for each factor of e by which limits move."""
 LEAST = 1e-4
 """Errors below this are chance."""
 STARTS, STEPS = 4, 8000
@@ -118,7 +121,7 @@ def cost(rows, numbers, limits):
 
 
 def moved(name, limit, value):
-    """The limit that admits a value with a margin, if a bad one would."""
+    """The limit that admits a value with a margin, unless that would be a bad one."""
     best = BEST.get(name, 0.0)
     if limit.sign != HIGH and best == 0.0:
         new = value / MARGIN
@@ -128,27 +131,44 @@ def moved(name, limit, value):
     return None if not np.isfinite(new) or beyond else limit._replace(caution=new)
 
 
+def length(name, old, new):
+    """How far a limit was moved, as the logarithm of a factor."""
+    best = BEST.get(name, 0.0)
+    return abs(np.log(abs(new.caution - best) / abs(old.caution - best)))
+
+
+def admitting(known, limits):
+    """Limits that admit a run, and the length of the move; none if that cannot be."""
+    new, size = dict(limits), 0.0
+    for name, limit in limits.items():
+        if not limit.rank(known[name]):
+            continue
+        if (other := moved(name, limit, known[name])) is None:
+            return None
+        new[name] = other
+        size += length(name, limit, other)
+    return new, size
+
+
 def fitted_limits(rows, numbers, limits):
     """Limits after the moves that pay, and those moves."""
     moves, now = [], cost(rows, numbers, limits)
     while True:
         trials = []
-        for name, limit in limits.items():
-            for row, known in zip(rows, numbers, strict=True):
-                if row.error > TOLERANCE or name not in known:
-                    continue
-                if (new := moved(name, limit, known[name])) is not None:
-                    trial = limits | {name: new}
-                    gain = now - cost(rows, numbers, trial)
-                    size = abs(np.log(max(abs(new.caution), 1e-6) / limit.caution))
-                    trials.append((gain, -size, name, new))
-        if not trials or max(trials, key=lambda t: t[:2])[0] <= 0:
+        for row, known in zip(rows, numbers, strict=True):
+            alarms = row.error <= TOLERANCE and status(row, known, limits) != "good"
+            found = admitting(known, limits) if alarms and row.numbers != "{}" else None
+            if found is not None:
+                gain = now - cost(rows, numbers, found[0])
+                trials.append((gain - PRICE * found[1], gain, row.problem, found[0]))
+        best = max(trials, key=lambda trial: trial[:3], default=(0.0,))
+        if best[0] <= 0:
             return limits, moves
-        gain, _, name, new = max(trials, key=lambda t: t[:2])
-        moves.append(
-            f"{name}: {limits[name].caution:g} to {new.caution:.3g}, saves {gain:g}"
-        )
-        limits, now = limits | {name: new}, now - gain
+        _, gain, problem, new = best
+        changed = (n for n in limits if limits[n] != new[n])
+        parts = (f"{n} {limits[n].caution:g} to {new[n].caution:.3g}" for n in changed)
+        moves.append(f"{', '.join(parts)}: admits {problem}, saves {gain:g}")
+        limits, now = new, now - gain
 
 
 def main():
