@@ -6,10 +6,10 @@ Only the posteriors that are not held out are used. Both rules are monotone:
   negative. They minimise the pinball loss of nine tenths of log true errors; every run
   counts the same.
 - Draws are good if every statistic keeps its limit. From the limits as they are, those
-  are moved that admit the run whose admission lowers the cost the most, until none does
-  or the move is too long. The cost is the number of false alarms, plus that of silent
-  failures times the ratio of the rates that are wanted; limits never move beyond those
-  of a bad verdict.
+  are moved that judge one more run rightly (all that keep an accurate one out, or one
+  that lets a wrong one in), by what lowers the cost the most, until nothing pays. The
+  cost is the number of false alarms, plus that of silent failures times the ratio of
+  the rates that are wanted; limits never move beyond those of a bad verdict.
 
 It prints the constants for `sampler/parameter_errors.py` and `sampler/verdict.py`, and
 what both rules are worth on either half. The limits act on the runs as well (a run ends
@@ -40,6 +40,8 @@ MARGIN = 1.1
 """Factor by which a limit is beyond the run that it admits, from its best value."""
 PRICE = 0.5
 """False alarms that a move must save for each factor of e by which limits move."""
+HEAVIEST = 9.0
+"""Weight of a source at most: three times its size, as of a standard error."""
 LEAST = 1e-4
 """Errors below this are chance."""
 STARTS, STEPS = 4, 8000
@@ -70,6 +72,7 @@ def fitted_weights(rows, kind):
     squares, true, share = table(rows, kind)
 
     def loss(logs):
+        logs = np.minimum(logs, np.log(HEAVIEST))
         above = np.log(true) - 0.5 * np.log(squares @ np.exp(logs) + LEAST**2)
         return share @ np.maximum(COVERAGE * above, (COVERAGE - 1) * above)
 
@@ -78,7 +81,12 @@ def fitted_weights(rows, kind):
     for seed in range(STARTS):
         start = np.random.default_rng(seed).normal(0, 1, squares.shape[1])
         ends.append(minimize(loss, start, method="Nelder-Mead", options=options))
-    best = np.exp(min(ends, key=lambda end: end.fun).x)
+    best = np.minimum(np.exp(min(ends, key=lambda end: end.fun).x), HEAVIEST)
+    ratio = true**2 / (squares @ best + LEAST**2)
+    order = np.argsort(ratio)
+    # Where runs are few the least loss may cover less than is wanted.
+    place = np.searchsorted(np.cumsum(share[order]), COVERAGE)
+    best *= ratio[order[min(place, len(order) - 1)]]
     # What adds next to nothing anywhere is left out.
     best[np.max(best * squares / (squares @ best)[:, None], axis=0) < 0.01] = 0.0
     return tuple(float(f"{weight:.2g}") for weight in best)
@@ -120,15 +128,16 @@ def cost(rows, numbers, limits):
     return alarms.number + WANTED_ALARMS / WANTED_SILENT * silent.number
 
 
-def moved(name, limit, value):
-    """The limit that admits a value with a margin, unless that would be a bad one."""
+def moved(name, limit, value, factor):
+    """A limit this factor beyond a value, unless that is beyond that of a bad one."""
     best = BEST.get(name, 0.0)
     if limit.sign != HIGH and best == 0.0:
-        new = value / MARGIN
+        new = value / factor
     else:
-        new = best + MARGIN * (value - best)
+        new = best + factor * (value - best)
     beyond = limit.sign * new > limit.sign * limit.bad
-    return None if not np.isfinite(new) or beyond else limit._replace(caution=new)
+    is_best = new == best
+    return None if not np.isfinite(new) or beyond or is_best else new
 
 
 def length(name, old, new):
@@ -138,37 +147,59 @@ def length(name, old, new):
 
 
 def admitting(known, limits):
-    """Limits that admit a run, and the length of the move; none if that cannot be."""
-    new, size = dict(limits), 0.0
+    """Limits that admit a run; none if there are no such limits."""
+    new = dict(limits)
     for name, limit in limits.items():
-        if not limit.rank(known[name]):
-            continue
-        if (other := moved(name, limit, known[name])) is None:
-            return None
-        new[name] = other
-        size += length(name, limit, other)
-    return new, size
+        if limit.rank(known[name]):
+            other = moved(name, limit, known[name], MARGIN)
+            if other is None:
+                return []
+            new[name] = limit._replace(caution=other)
+    return [new]
+
+
+def excluding(known, limits):
+    """Limits that exclude a run, one statistic at a time."""
+    return [
+        limits | {name: limit._replace(caution=other)}
+        for name, limit in limits.items()
+        if (other := moved(name, limit, known[name], 1 / MARGIN)) is not None
+    ]
+
+
+def trials(row, known, limits):
+    """Limits that would judge a run rightly, if they do not yet."""
+    if not json.loads(row.numbers):
+        return []
+    word = status(row, known, limits)
+    if word != "good" and row.error <= TOLERANCE:
+        return admitting(known, limits)
+    return excluding(known, limits) if word == "good" and row.error > FAILURE else []
 
 
 def fitted_limits(rows, numbers, limits):
     """Limits after the moves that pay, and those moves."""
     moves, now = [], cost(rows, numbers, limits)
     while True:
-        trials = []
+        best = 0.0, 0.0, "", limits
         for row, known in zip(rows, numbers, strict=True):
-            alarms = row.error <= TOLERANCE and status(row, known, limits) != "good"
-            found = admitting(known, limits) if alarms and row.numbers != "{}" else None
-            if found is not None:
-                gain = now - cost(rows, numbers, found[0])
-                trials.append((gain - PRICE * found[1], gain, row.problem, found[0]))
-        best = max(trials, key=lambda trial: trial[:3], default=(0.0,))
-        if best[0] <= 0:
+            for new in trials(row, known, limits):
+                gain = now - cost(rows, numbers, new)
+                size = sum(length(name, limits[name], new[name]) for name in limits)
+                best = max(
+                    best, (gain - PRICE * size, gain, row.problem, new), key=_paid
+                )
+        paid, gain, problem, new = best
+        if paid <= 0:
             return limits, moves
-        _, gain, problem, new = best
         changed = (n for n in limits if limits[n] != new[n])
         parts = (f"{n} {limits[n].caution:g} to {new[n].caution:.3g}" for n in changed)
-        moves.append(f"{', '.join(parts)}: admits {problem}, saves {gain:g}")
+        moves.append(f"{', '.join(parts)}: for {problem}, saves {gain:g}")
         limits, now = new, now - gain
+
+
+def _paid(trial):
+    return trial[0]
 
 
 def main():

@@ -30,6 +30,7 @@ FINE = Statistics(
     weighted_mean_error=0.01,
     weighted_sd_error=0.01,
     error_bound=0.05,
+    mass_outside=0.0,
     rhat=1.003,
     ess_per_draw=0.4,
     ess=3000.0,
