@@ -72,7 +72,7 @@ def test_words_follow_the_larger_bound_and_what_no_check_can_see():
             worst = max(row.mean_bound, row.sd_bound)
             if not concerns:
                 assert (row.status == "good") == (worst <= DOUBTFUL)
-                assert (row.status == "bad") == (worst > BAD)
+                assert (row.status == "bad") == (not worst <= BAD)
         return {row.status for row in rows}
 
     assert words(8000.0) == {"good"}
