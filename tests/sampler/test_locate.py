@@ -6,7 +6,10 @@ import pytest
 
 from tests.densities import Density
 from vhmc.sampler.descents import Descent, Pool, descend, is_copy
-from vhmc.sampler.locate import begun, is_finished, locate, path_layer
+from vhmc.sampler.first_gaussian import path_layer
+from vhmc.sampler.locate import locate
+from vhmc.sampler.race import is_finished
+from vhmc.sampler.starts import begun
 
 
 def gaussian(mean, precision):

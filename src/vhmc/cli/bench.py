@@ -206,6 +206,33 @@ def bench_search(
     say(f"Rows and settings are in {out}")
 
 
+@app.command("modes", epilog="Example: vhmc bench modes --problems two-2,labels-2")
+def bench_modes(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
+        "vhmc-results/bench-modes"
+    ),
+    problems: Annotated[
+        str | None, typer.Option(help="Names, as two-2,labels-2; else all.")
+    ] = None,
+    budget: Annotated[int, typer.Option(help="Evaluations of the model.")] = 1500,
+    seeds: Annotated[int, typer.Option(help="Runs of each.")] = 5,
+) -> None:
+    """Masses of separate modes, and what the verdict says where one is missing."""
+    from vhmc.lab.bench.modes.run import Settings, run, write
+
+    chosen = _given(problems=names(problems), budget=budget, seeds=seeds)
+    try:
+        settings = Settings(**chosen)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, say, out / "rows.csv")
+        table, headline = write(out, settings, rows)
+    except (ValueError, OSError) as error:
+        fail(error)
+    console.print(table)
+    say(headline)
+    say(f"Rows and settings are in {out}")
+
+
 def _given(**options: Any) -> dict[str, Any]:
     """Settings that were chosen; the others keep their defaults."""
     return {name: value for name, value in options.items() if value is not None}

@@ -156,7 +156,7 @@ def _show(posterior: Any, folder: Path, most: int = 12) -> None:
     verdict = posterior.verdict
     style = {"good": "green", "caution": "yellow", "bad": "red"}[verdict.status]
     console.print(f"verdict: [bold {style}]{verdict.status}[/]", highlight=False)
-    for reason in verdict.reasons:
+    for reason in (*verdict.reasons, *verdict.notes):
         say(f"- {reason}")
     summary = posterior.summary()
     lacks = "moments" in summary.columns

@@ -1,5 +1,6 @@
 """Evaluate a model in other coordinates than those that it is written in."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,59 +14,86 @@ STEP = 1e-4
 
 
 class CentredEvaluator(Evaluator):
-    """An evaluator whose points are those inside of a layer.
+    """An evaluator whose points are those inside of a layer, if there is one.
 
     The ledger, the counts and the user see the parameters of the model as it is
-    written; the sampler sees those of its centred form.
+    written; the sampler sees those of its centred form, or others without walls.
     """
 
-    layer: AbstractLayer
+    on_answer: Callable[[np.ndarray, Evaluations, str], None] | None = None
+    """Is told of all points, in the unconstrained space, with answers and phase."""
 
-    def __init__(self, layer: AbstractLayer, *args: Any, **options: Any):
+    def __init__(self, layer: AbstractLayer | None, *args: Any, **options: Any):
         super().__init__(*args, **options)
+        self.use(layer)
+
+    def use(self, layer: AbstractLayer | None) -> None:
+        """Take points inside of another layer from now on."""
         self.layer = layer
         self._inner: list[tuple[np.ndarray, Evaluations]] = []
 
     @property
     def origin(self) -> np.ndarray:
-        return self.layer.inverse(self.target.start[None])[0]
+        """The user's initial values, or the first point that is inside of the layer."""
+        if self.layer is None:
+            return super().origin
+        with np.errstate(all="ignore"):
+            x = self.layer.inverse(self.target.start[None])[0]
+        if np.isfinite(x).all():
+            return x
+        log = self.log
+        return log.theta[log.is_finite][0]
 
     def outward(self, thetas: np.ndarray) -> np.ndarray:
+        if self.layer is None:
+            return thetas
         with np.errstate(all="ignore"):
             flat = self.layer.forward(thetas.reshape(-1, self.target.dim))
         return flat.reshape(thetas.shape)
 
     def evaluate(self, thetas: np.ndarray, phase: str) -> Evaluations:
         x = np.array(thetas, dtype=float)
-        answer = super().evaluate(self.outward(x), phase)
-        return self._inside(x, answer)
+        answer = self.evaluate_outside(self.outward(x), phase)
+        return answer if self.layer is None else self._inside(self.layer, x, answer)
+
+    def evaluate_outside(self, thetas: np.ndarray, phase: str) -> Evaluations:
+        """Energies and gradients in the unconstrained space."""
+        answer = super().evaluate(thetas, phase)
+        if self.on_answer is not None:
+            self.on_answer(thetas, answer, phase)
+        return answer
 
     def hessian(self, theta: np.ndarray, phase: str) -> np.ndarray:
         """Second derivatives of the energy in these coordinates."""
         matrix = super().hessian(self.outward(theta[None])[0], phase)
+        if (layer := self.layer) is None:
+            return matrix
         x = np.tile(theta, (len(theta), 1))
         # Twice, once for each side.
         for _ in range(2):
-            matrix = self.layer.pull_back(x, matrix).T
+            matrix = layer.pull_back(x, matrix).T
         grad = self._grad_at(self.outward(theta[None])[0])
         ends = []
         for side in (-1, 1):
             moved = x + side * STEP * np.eye(len(theta))
-            pulled = self.layer.pull_back(moved, np.tile(grad, (len(theta), 1)))
-            ends.append(pulled - self.layer.log_det_grad(moved))
+            pulled = layer.pull_back(moved, np.tile(grad, (len(theta), 1)))
+            ends.append(pulled - layer.log_det_grad(moved))
         bent = (ends[1] - ends[0]) / (2 * STEP)
         return matrix + (bent + bent.T) / 2
 
     @property
     def log(self) -> EvaluationLog:
         log = self.evaluation_log
+        if (layer := self.layer) is None:
+            return log
         num_known = sum(len(rows.energy) for _, rows in self._inner)
         if num_known < len(log.energy):
-            x = self.layer.inverse(log.theta[num_known:])
+            with np.errstate(all="ignore"):
+                x = layer.inverse(log.theta[num_known:])
             answer = Evaluations(
                 log.energy[num_known:], log.grad[num_known:], log.reason[num_known:]
             )
-            self._inner.append((x, self._inside(x, answer)))
+            self._inner.append((x, self._inside(layer, x, answer)))
         if not self._inner:
             return log
         energy, grad = (
@@ -86,11 +114,13 @@ class CentredEvaluator(Evaluator):
         distance = np.sum((log.theta[log.is_finite] - theta) ** 2, axis=1)
         return log.grad[log.is_finite][np.argmin(distance)]
 
-    def _inside(self, x: np.ndarray, answer: Evaluations) -> Evaluations:
+    def _inside(
+        self, layer: AbstractLayer, x: np.ndarray, answer: Evaluations
+    ) -> Evaluations:
         with np.errstate(all="ignore"):
-            energy = answer.energy - self.layer.log_det(x)
-            grad = self.layer.pull_back(x, answer.grad) - self.layer.log_det_grad(x)
-        is_known = np.isfinite(energy + grad.sum(axis=1)) & np.isfinite(answer.energy)
+            energy = answer.energy - layer.log_det(x)
+            grad = layer.pull_back(x, answer.grad) - layer.log_det_grad(x)
+            is_known = np.isfinite(energy + grad.sum(axis=1) + answer.energy)
         return answer._replace(
             energy=np.where(is_known, energy, np.inf),
             grad=np.where(is_known[:, None], grad, 0.0),

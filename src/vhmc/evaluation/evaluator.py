@@ -69,7 +69,7 @@ class Interrupted(Exception):
 
 Evaluate: TypeAlias = Callable[[np.ndarray, str], Evaluations]
 """From unconstrained points, one a row, and the phase of the run to evaluations."""
-EXPLORATORY = "search", "screening", "warm-up", "warm start", "look"
+EXPLORATORY = "search", "screening", "warm-up", "warm start", "look", "walls"
 """Phases that may leave the support of the posterior: failures are expected there."""
 WRITTEN_AFTER = 1.0
 """Seconds after which a model that is evaluated point by point is written down."""
@@ -151,17 +151,22 @@ class Evaluator:
             self._heed_interrupt()
             num_done += num_new
         answer = joined(parts)
-        num_failed = int(np.sum(answer.reason != ""))
+        failed = answer.reason[~answer.is_answered]  # a density of zero is an answer
+        num_failed = len(failed)
         if num_failed and phase not in EXPLORATORY:
             LOG.warning(
                 "the model had no answer at %d of %d points (%s): %s",
-                *(num_failed, len(thetas), phase, most_common(answer.reason)),
+                *(
+                    num_failed,
+                    len(thetas),
+                    phase,
+                    most_common(failed),
+                ),
             )
         if phase not in EXPLORATORY and num_failed > len(thetas) / 2 >= FEWEST / 2:
             raise RunFailure(
                 f"the model failed at {num_failed} of {len(thetas)} points of a round "
-                f"({phase}), most often: {most_common(answer.reason)}; "
-                + self._what_next(),
+                f"({phase}), most often: {most_common(failed)}; " + self._what_next(),
                 evaluation_log=self.evaluation_log,
             )
         return answer

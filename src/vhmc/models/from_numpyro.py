@@ -68,6 +68,13 @@ class NumPyroSpace(Space):
         model = self._model, self._args, self._kwargs
         return potential_energy(*model, self._unravel(theta))
 
+    def flatten(self, init: Any) -> np.ndarray:
+        from numpyro.infer.util import unconstrain_fn
+
+        model = self._model, self._args, self._kwargs
+        values = unconstrain_fn(*model, init)
+        return np.asarray(ravel_pytree([values[name] for name in self.names])[0])
+
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         values = self.map_rows(self._replays[False], thetas)
         return {name: values[name] for name in self.names}

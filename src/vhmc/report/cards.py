@@ -22,7 +22,7 @@ def posterior_card(posterior: Any) -> str:
     chains, draws, _ = posterior.unconstrained.shape
     costs = ", ".join(f"{name} {n}" for name, n in posterior.costs.items())
     verdict = posterior.verdict
-    card = "" if verdict is None else verdict_card(verdict.status, verdict.reasons)
+    card = "" if verdict is None else verdict._repr_html_()
     structure = str(posterior.structure or "")
     note = f"<p>{html.escape(structure)}</p>" if structure else ""
     table = posterior.summary().to_html(float_format="{:.4g}".format, max_rows=20)

@@ -171,7 +171,7 @@ def _words(posterior: Any) -> dict[str, Any]:
     verdict = posterior.verdict
     return {
         "status": "" if verdict is None else verdict.status,
-        "reasons": list(posterior.warnings),
+        "reasons": [*posterior.warnings, *(verdict.notes if verdict else ())],
         "statistics": {} if verdict is None else verdict.numbers(),
         "correction": posterior.correction,
         "is_exact": posterior.is_exact,

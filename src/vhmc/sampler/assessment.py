@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space
+from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.locate import Modes
@@ -35,6 +36,7 @@ def assess(
     log: EvaluationLog,
     labels: Sequence[str],
     space: Space,
+    doubts: Sequence[tuple[str, str]] = (),
 ) -> Verdict:
     """Judge draws of a surrogate by its checks, its training and the search.
 
@@ -43,6 +45,7 @@ def assess(
     wide: points of the widened posterior.
     labels: of the parameters.
     space: of the user's parameters.
+    doubts: further ones, each with a status.
     """
     surrogate, drawn, check, last = (
         attempt.surrogate,
@@ -53,6 +56,7 @@ def assess(
     assert check is not None
     # Maps that are still being found may well ask where the model has no answer.
     is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
+    is_failed = (log.reason != "") & (log.reason != NO_DENSITY)
     transport = surrogate.heaviest.transport
     thinned = drawn.theta(surrogate).reshape(-1, surrogate.dim)
     thinned = transport.inverse(thinned[:: max(1, len(thinned) // 1000)])
@@ -80,7 +84,7 @@ def assess(
         ess=drawn.ess,
         num_checks=len(check.theta),
         mass_outside=float(outside(attempt, wide).mass.sum()),
-        failed_fraction=float(np.mean(~log.is_finite[is_aimed])),
+        failed_fraction=float(np.mean(is_failed[is_aimed])),
         pareto_k=check.pareto_k,
         single_trajectory_rate=_mean([r.single_trajectory for r in last]),
         surrogate_acceptance=drawn.acceptance,
@@ -93,7 +97,7 @@ def assess(
         # may sit in its neck, where a surrogate does nearly well.
         status = "caution" if judge(statistics, []).status == "good" else "bad"
         concerns = [(status, NO_MODE)]
-    return judge(statistics, concerns)
+    return judge(statistics, [*concerns, *doubts])
 
 
 def exact_statistics(theta: np.ndarray, acceptance: float) -> ExactStatistics:

@@ -8,7 +8,7 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
 from vhmc.report.watch import LOG
-from vhmc.sampler.locate import HALF_WIDTH
+from vhmc.sampler.starts import HALF_WIDTH
 from vhmc.sampler.warm_up import NARROW, spread_of_log_weights
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.graph import Graph

@@ -24,6 +24,14 @@ SAME = 0.05
 LEAST_WAY = 0.1
 """Squared distance to the mode, in standard deviations, below which it is as good."""
 MAX_STRETCH = 256.0
+UNEVEN = 0.003
+"""Error of the trapezoidal rule for the energy between two points, over the curvature
+between them, up to which it counts as quadratic."""
+ROUGH, MAX_ROUGH = 10.0, 3
+"""Change of the energy over that which the slopes at both ends tell, beyond which one
+of them is noise; steps with such a change after which a descent is given up."""
+HOPE, LEAST_HOPE = 2.0, 100.0
+"""Fall that the slope may promise of a step, over the energy and these nats."""
 
 
 class Evaluated(NamedTuple):
@@ -35,21 +43,38 @@ class Evaluated(NamedTuple):
 
 
 class Pool:
-    """Points with gradients, of all descents that share a posterior."""
+    """Points with energies and gradients, of all descents that share a posterior."""
 
     def __init__(self) -> None:
         self.points: list[np.ndarray] = []
+        self.energies: list[float] = []
         self.grads: list[np.ndarray] = []
+        self._owners: list[int] = []
 
-    def add(self, theta: np.ndarray, grad: np.ndarray) -> None:
-        """Keep a point."""
-        self.points.append(theta)
-        self.grads.append(grad)
+    def add(self, point: Evaluated, owner: int = 0) -> None:
+        """Keep a point of a descent."""
+        self.points.append(point.theta)
+        self.energies.append(point.energy)
+        self.grads.append(point.grad)
+        self._owners.append(owner)
 
-    def curvature(self, at: Evaluated, scales: np.ndarray | None = None) -> Curvature:
-        """The curvature at a point, as far as all points tell it."""
+    def curvature(
+        self, at: Evaluated, scales: np.ndarray | None = None, owner: int = 0
+    ) -> Curvature:
+        """The curvature at a point, as far as all points tell it.
+
+        Points of other descents count where the energy between is quadratic. Elsewhere
+        they may be in another basin, and would lead all descents to the same end.
+        """
         points, grads = np.array(self.points), np.array(self.grads)
-        return Curvature(at.theta, at.grad, points, grads, scales)
+        moves, turns = at.theta - points, at.grad - grads
+        with np.errstate(all="ignore"):
+            rise = at.energy - np.array(self.energies)
+            # Exact for a parabola: Simpson's error is of third order.
+            error = rise - 0.5 * np.sum(moves * (at.grad + grads), axis=1)
+            is_even = np.abs(error) < UNEVEN * np.sum(moves * turns, axis=1)
+        counts = is_even | (np.array(self._owners) == owner)
+        return Curvature(at.theta, at.grad, points[counts], grads[counts], scales)
 
 
 class Descent:
@@ -74,6 +99,7 @@ class Descent:
         self.is_done = False
         self.decrement = np.inf
         self.num_pairs = 0
+        self.num_rough = 0
         self._pool = Pool() if pool is None else pool
         self._scales = scales
         self._start = start
@@ -100,7 +126,7 @@ class Descent:
 
     def curvature(self) -> Curvature:
         """That at the lowest point, as far as all descents tell it."""
-        return self._pool.curvature(self.path[-1], self._scales)
+        return self._pool.curvature(self.path[-1], self._scales, id(self))
 
     def tell(self, energy: float, grad: np.ndarray) -> None:
         """Answer the question."""
@@ -108,7 +134,7 @@ class Descent:
         asked = self.question
         is_known = bool(np.isfinite(energy) and np.isfinite(grad).all())
         if is_known:
-            self._pool.add(asked, grad)
+            self._pool.add(Evaluated(asked, energy, grad), id(self))
         if not self.path:
             self.is_done = not is_known  # no descent begins where there is no energy
         else:
@@ -130,6 +156,8 @@ class Descent:
         self.decrement = float(max(-direction @ here.grad, 0.0))
         self.num_pairs = curvature.num_pairs
         step = self._stretch * direction
+        hope = HOPE * (abs(here.energy) + LEAST_HOPE)
+        step = step * min(1.0, hope / max(-step @ here.grad, 1e-300))
         if self._limit is not None:
             most, length = curvature.length(self._limit), curvature.length(step)
             step = step * min(1.0, most / max(length, 1e-300))
@@ -144,6 +172,7 @@ class Descent:
     ) -> None:
         """Bound the next step by how this one went."""
         here = self.path[-1]
+        self._doubt(step, energy, grad, is_known)
         if not is_known:
             self._fail(WALL ** min(self._num_failed + 1, 3) * step)
             return
@@ -152,16 +181,36 @@ class Descent:
             # Where the parabola through both energies and the first slope is least.
             bend = 2 * (energy - here.energy - slope)
             cut = -slope / bend if bend > 0 else SHORTER
-            self._fail(float(np.clip(cut, 0.02, SHORTER)) * step)
+            most = min(SHORTER, WALL ** min(self._num_failed, 3))
+            self._fail(float(np.clip(cut, min(0.02, most), most)) * step)
             return
         self._num_failed = 0
-        is_steep = left < STEEP * slope  # both are negative
+        # Both slopes are negative; a longer step than the curvature asked for that is
+        # still too short says that the energy grows faster than a parabola.
+        is_steep = left < (STEEP * slope if self._stretch == 1 else 0.0)
         if self._limit is not None:
             self._limit = (LONGER * LONGER if is_steep else LONGER) * step
         if is_steep:
             self._stretch = min(STRETCH * self._stretch, MAX_STRETCH)
         else:
             self._stretch = 1.0
+
+    def _doubt(
+        self, step: np.ndarray, energy: float, grad: np.ndarray, is_known: bool
+    ) -> None:
+        """Count short steps along which energy and slopes contradict each other."""
+        here = self.path[-1]
+        if not (is_known and self._num_failed):
+            return
+        slopes = max(abs(step @ here.grad), abs(step @ grad))
+        if abs(energy - here.energy) > ROUGH * slopes + 1.0:
+            self.num_rough += 1
+            self.is_done |= self.is_rough
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether the energy is noise of rounding where the descent is."""
+        return self.num_rough >= MAX_ROUGH
 
     def _fail(self, limit: np.ndarray) -> None:
         self._limit, self._stretch = limit, 1.0

@@ -13,17 +13,10 @@ import numpy as np
 from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
 from vhmc.sampler.descents import Descent, descend
-from vhmc.sampler.locate import (
-    FIRST_LEG,
-    MAX_STARTS,
-    Located,
-    first_layer,
-    is_finished,
-    modes_of,
-    no_start,
-    path_layer,
-    starts,
-)
+from vhmc.sampler.first_gaussian import first_layer, path_layer
+from vhmc.sampler.locate import MAX_STARTS, PER_START, Located, modes_of
+from vhmc.sampler.race import is_finished
+from vhmc.sampler.starts import no_start, starts
 from vhmc.transport.affine import evidence_bound
 
 NUM_DRAWS = 6
@@ -43,7 +36,7 @@ def locate_given(
     origin, allowance, hessian: as in `locate`.
     held: coordinates that keep the values of each start.
     """
-    number = int(np.clip(allowance // (2 * FIRST_LEG), 1, MAX_STARTS))
+    number = int(np.clip(allowance // PER_START, 1, MAX_STARTS))
     descents = [Descent(start) for start in starts(rng, origin, number)]
     reasons: list[np.ndarray] = []
 

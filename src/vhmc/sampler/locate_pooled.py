@@ -14,7 +14,9 @@ from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
 from vhmc.sampler.descents import Descent, descend
 from vhmc.sampler.effects import Effects, NonCentred
-from vhmc.sampler.locate import Located, is_finished, modes_of, path_layer
+from vhmc.sampler.first_gaussian import path_layer
+from vhmc.sampler.locate import Located, modes_of
+from vhmc.sampler.race import is_finished
 from vhmc.sampler.warm_up import FEWEST, not_narrower
 from vhmc.transport.affine import Affine, divergence
 from vhmc.transport.affine_fit import fit_affine

@@ -18,6 +18,7 @@ from vhmc.structure.traced import traced_graph
 from vhmc.transport.centring import Centring
 from vhmc.transport.graph import Graph
 from vhmc.transport.hub_functions import Link
+from vhmc.transport.walls import Walls
 
 MAX_DENSE = 40
 """Dimensions up to which a model of unknown graph is taken as fully connected."""
@@ -110,6 +111,23 @@ def _other_hubs(graph: Graph, space: Space) -> set[int]:
     Such as correlations, autoregressive coefficients and vectors of scales.
     """
     return set(graph.well_linked) - set(graph.scales) - _unconstrained(space)
+
+
+def behind(structure: Structure, walls: Walls, space: Space) -> Structure:
+    """The structure in coordinates in which there are no walls.
+
+    Walls of single parameters leave the graph as it is. Oblique ones, and those of
+    parameters that are constrained as well, leave nothing that is known.
+    """
+    if structure.graph is None:
+        return structure
+    is_oblique = bool(np.any(walls.matrix != np.eye(structure.dim)))
+    if not is_oblique and not set(walls.places) & set(links_of(space)):
+        return replace(structure, predictor=None)
+    if structure.dim > MAX_DENSE:
+        return replace(structure, graph=None, source="assumed", predictor=None)
+    full = scipy.sparse.csr_matrix(np.ones((structure.dim,) * 2, dtype=bool))
+    return replace(structure, graph=full, source="assumed", predictor=None)
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:

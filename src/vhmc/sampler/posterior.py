@@ -1,7 +1,6 @@
 """`Posterior`: draws, verdict, costs and surrogate, as `sample` returns them."""
 
 import functools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vhmc._imports import load_arviz
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
+from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
 from vhmc.numerics.tails import num_moments
 from vhmc.report.cards import posterior_card
 from vhmc.report.facts import facts_of, save
 from vhmc.report.status import Moment
 from vhmc.sampler.check import Check
+from vhmc.sampler.container import to_arviz
 from vhmc.sampler.correction import (
     CORRECTIONS,
     NONE,
@@ -29,9 +29,11 @@ from vhmc.sampler.correction import (
     without_moments,
 )
 from vhmc.sampler.evidence import Evidence
+from vhmc.sampler.modes.copies import matched_draws
 from vhmc.sampler.modes.record import Mode
 from vhmc.sampler.summary import summary
 from vhmc.sampler.verdict import Verdict
+from vhmc.sampler.walls.wall import Wall
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import LogDensity
 
@@ -80,6 +82,7 @@ class Posterior:
         standard error; `log_evidence` is the same where that means something.
     constants: why it means nothing, in a sentence; empty where it does.
     modes: separate modes that were found, with their masses, the heaviest first.
+    walls: that were found, beyond which the density is zero.
     """
 
     parameters: Space
@@ -101,6 +104,7 @@ class Posterior:
     evidence: Evidence | None = None
     constants: str = ""
     modes: tuple[Mode, ...] = ()
+    walls: tuple[Wall, ...] = ()
 
     @functools.cached_property
     def draws(self) -> dict[str, np.ndarray]:
@@ -113,13 +117,16 @@ class Posterior:
 
     @property
     def failures(self) -> list[Failure]:
-        """Points at which the model raised, took too long or was not finite."""
+        """Points at which the model raised, took too long or was not finite.
+
+        A log density of minus infinity is an answer.
+        """
         log = self.evaluation_log
         if log is None:
             return []
         return [
             Failure(int(i), log.theta[i], str(log.phase[i]), str(log.reason[i]))
-            for i in np.flatnonzero(~log.is_finite)
+            for i in np.flatnonzero(~log.is_finite & (log.reason != NO_DENSITY))
         ]
 
     @property
@@ -171,6 +178,19 @@ class Posterior:
         values = self._values(function)
         estimate = self._mean(values)
         return without_moments(estimate, num_moments(values(self.uncorrected)))
+
+    def relabelled(self) -> dict[str, np.ndarray]:
+        """Draws of the parameters, by name, with labels as in the heaviest mode.
+
+        The components of a mixture model can be numbered in any order, and the
+        posterior has a copy for each. This keeps one: parameters with an axis of the
+        same length are reordered together, every draw for itself.
+        """
+        space = self.parameters
+        values = {name: self.draws[name] for name in space.shapes}
+        if not self.modes:
+            raise ValueError("only a run of vhmc.sample knows its modes")
+        return matched_draws(space, values, self.modes[0].center)
 
     def quantiles(
         self,
@@ -248,28 +268,7 @@ class Posterior:
         log_likelihood: whether to add those of single observations, as ArviZ's `loo`
             needs them; it runs the model's likelihood once for each draw.
         """
-        attributes = {
-            "inference_library": "vhmc",
-            "num_evaluations": self.num_evaluations,
-            "costs": json.dumps(self.costs),
-            "seconds": json.dumps(self.seconds),
-            "warnings": json.dumps(self.warnings),
-        }
-        if self.verdict is not None:
-            attributes["verdict"] = self.verdict.status
-            attributes["reasons"] = json.dumps(self.verdict.reasons)
-            attributes["correction"] = self.correction
-        if self.evidence is not None and not self.constants:
-            attributes["log_evidence"], attributes["log_evidence_error"] = self.evidence
-        groups = {"posterior": self.draws, "sample_stats": self.stats}
-        if log_likelihood:
-            groups["log_likelihood"] = self.parameters.log_likelihood(
-                self.unconstrained
-            )
-            if not groups["log_likelihood"]:
-                raise ValueError("the model does not say the likelihood of single data")
-        space = self.parameters
-        return _to_arviz(groups, attributes, space.dims, space.coords)
+        return to_arviz(self, log_likelihood)
 
     def summary(self, **options: Any) -> Any:
         """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.
@@ -326,25 +325,3 @@ def _is_below(
     values: Callable[[Any], np.ndarray], cut: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
     return (values(theta) <= cut).astype(float)
-
-
-def _to_arviz(
-    groups: dict[str, dict[str, np.ndarray]],
-    attributes: dict[str, Any],
-    dims: dict[str, list[str]],
-    coords: dict[str, Any],
-) -> Any:
-    """ArviZ's container: InferenceData before version 1, DataTree since.
-
-    groups: arrays of shape (chain, draw, ...) by name.
-    """
-    az = load_arviz()
-    groups = {name: values for name, values in groups.items() if values}
-    if int(az.__version__.split(".")[0]) < 1:
-        data = az.from_dict(**groups, coords=coords, dims=dims)
-    else:
-        data = az.from_dict(groups, coords=coords, dims=dims)
-    data.attrs.update(attributes)
-    for name in groups:
-        data[name].attrs.update(attributes)
-    return data

@@ -58,7 +58,7 @@ def result(
         warnings=verdict.reasons,
         verdict=verdict,
         correction=correction,
-        modes=modes_of(surrogate, outer_check),
+        modes=modes_of(surrogate, outer_check, evaluator.target.parameters),
         check=outer_check,
         uncorrected=uncorrected,
         evaluation_log=evaluator.evaluation_log,

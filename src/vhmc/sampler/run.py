@@ -1,10 +1,12 @@
 """One run of the default sampler: search, training, draws, check, correction."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import Evaluator, Interrupted, RunFailure
+from vhmc.evaluation.centred_evaluator import CentredEvaluator
+from vhmc.evaluation.evaluator import Interrupted, RunFailure
 from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
 from vhmc.report.status import Moment
@@ -22,32 +24,27 @@ from vhmc.sampler.correction import (
     resolve,
 )
 from vhmc.sampler.locate import Modes, modes_of
-from vhmc.sampler.model_graph import fitting_graph, labels_of
+from vhmc.sampler.model_graph import behind, fitting_graph, labels_of, links_of
 from vhmc.sampler.modes.ensemble import Ensemble, Setting
-from vhmc.sampler.modes.find import (
-    POINTS,
-    Found,
-    find_modes,
-    is_affordable,
-    left_over,
-)
-from vhmc.sampler.modes.look import Wide
-from vhmc.sampler.modes.outside import outside
-from vhmc.sampler.modes.widen import wide_map
+from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.search import search
 from vhmc.sampler.training import LAST
-from vhmc.sampler.verdict import MUCH_OUTSIDE, RANKS, Verdict, unchecked
+from vhmc.sampler.verdict import RANKS, Verdict, unchecked
+from vhmc.sampler.walls.recast import recast
+from vhmc.sampler.walls.watch import MetWall, WallWatch
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
+from vhmc.transport.affine import Affine
 from vhmc.transport.graph import Graph
+from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
 
 LEAST_ROUNDS = 8
@@ -67,7 +64,7 @@ class Run:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: CentredEvaluator,
         settings: Settings,
         watch: Watch,
         structure: Structure,
@@ -75,7 +72,7 @@ class Run:
         self._evaluator, self._settings, self._watch = evaluator, settings, watch
         self._target = evaluator.target
         self._clock = Clock()
-        self._first_structure = structure
+        self._first_structure, self._first_layer = structure, evaluator.layer
         self.is_complete = False
         self._reset()
 
@@ -111,7 +108,6 @@ class Run:
         self._evaluator.raise_budget(budgets[-1])
         self._reset()
         log = self._evaluator.log
-        self._modes = _no_modes(log.theta.shape[1])
         self._start_training([affine_map(log)])
         self._train()
         return self._finish()
@@ -122,8 +118,11 @@ class Run:
         self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
         self._ensemble: Ensemble | None = None
-        self._num_looked = 0
-        self._wide: list[Wide] = []
+        nowhere = _no_modes(self._target.dim)
+        self._surroundings = Surroundings(self._rng, self._evaluator, nowhere)
+        self._evaluator.use(self._first_layer)
+        reserve = self._plan.reserve + LEAST_ROUNDS * self._plan.chains
+        self._walls = WallWatch(self._evaluator, reserve)
         self._use(self._first_structure)
 
     def _planned(self, budget: int) -> Plan:
@@ -136,15 +135,28 @@ class Run:
         self._plan = self._plan._replace(check=new.check, correction=new.correction)
 
     def _begin(self, old: Surrogate | None) -> None:
-        """Find the posterior, by an old surrogate or by a search."""
+        """Find the posterior, by an old surrogate or by a search.
+
+        Once more wherever it has met a wall, which is then out of the way.
+        """
+        while True:
+            try:
+                self._find(old)
+                break
+            except MetWall:
+                old = None
+            self._pass_walls()
+
+    def _find(self, old: Surrogate | None) -> None:
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
         origin, transport = evaluator.origin, None
         modes = _no_modes(self._target.dim)
-        if old is not None:
+        if old is not None and not old.has_walls:
             old = old if evaluator.layer is None else old.inside()
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
-        if transport is None and self._graph is not None:
+        has_walls = self._walls.layer is not None
+        if transport is None and self._graph is not None and not has_walls:
             transport = closed_form(
                 rng, evaluator, origin, self._graph, plan.search, plan.chains
             )
@@ -158,6 +170,7 @@ class Run:
             modes = located.modes
             allowance, chains = plan.warm_up, plan.chains
             layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
+            layer, modes = self._walls.adapt(rng, layer, modes)
             transport = TransportMap((layer,))
             if self._target.observable is not None:
                 most = evaluator.left - plan.reserve
@@ -175,12 +188,8 @@ class Run:
                 transport = warm_up_along(
                     rng, evaluator, transport, graph, allowance, chains
                 )
-        self._modes = modes
-        # Ends of the search in other modes, for which there is the whole budget yet.
-        number = plan.look - int(POINTS * plan.look)
-        found = find_modes(rng, evaluator, [transport], modes, plan, number, share=0.0)
-        self._start_training([transport, *found.transports])
-        self._leave(found)
+        self._surroundings = Surroundings(rng, evaluator, modes)
+        self._start_training(self._surroundings.first(transport, plan))
 
     @property
     def _structured_graph(self) -> Graph | None:
@@ -211,57 +220,70 @@ class Run:
             self._ensemble.use_graph(self._graph)
 
     def _train(self) -> None:
-        """Train, draw and check until the draws are good or the budget is spent."""
-        while not self._attempts or self._goes_on() or self._looks_around():
+        """Train, draw and check until the draws are good or the budget is spent.
+
+        All anew where a wall is met.
+        """
+        while True:
+            try:
+                self._attempt_often()
+                break
+            except MetWall:
+                before = self._evaluator.layer
+            self._pass_walls()
+            if self._evaluator.layer is not before:
+                self._begin_behind(before)
+        assert self._ensemble is not None
+        doubts = self._surroundings.doubts(len(self._ensemble.components))
+        self._attempts = [self._judged(attempt, doubts) for attempt in self._attempts]
+
+    def _attempt_often(self) -> None:
+        while not self._attempts or self._widens() or self._goes_on() or self._looks():
             attempt = self._attempt()  # which may begin a new list
             self._attempts.append(attempt)
-        self._attempts = [self._judged(attempt) for attempt in self._attempts]
 
-    def _looks_around(self) -> bool:
-        """Look for other modes, if that was not done since one was found.
+    def _begin_behind(self, before: AbstractLayer | None) -> None:
+        """Train anew behind walls that were met in training.
 
-        Returns whether there is one, and draws of all have to be made.
+        before: the layer to the coordinates in which they were met.
         """
-        ensemble = self._ensemble
-        assert ensemble is not None
-        known = ensemble.transports
-        if self._num_looked == len(known):
-            return False
-        rng, evaluator, plan = self._rng, self._evaluator, self._plan
-        number = plan.look
-        if len(known) > 1:
-            # Where there are several there may be more: what is left is for looking.
-            number = max(number, evaluator.left // 2 - plan.correction)
-        plan = plan._replace(look=0)
-        found = find_modes(rng, evaluator, known, self._modes, plan, number)
-        self._plan, self._num_looked = plan, len(known)
-        self._clock.lap("look")
-        self._leave(found)
-        new = found.transports or self._wide_component()
-        if new:
-            ensemble.add(new, plan)
-            self._attempts = []
-        return bool(new)
+        evaluator = self._evaluator
+        (layer,) = affine_map(evaluator.log).layers
+        assert isinstance(layer, Affine) and evaluator.layer is not None
+        modes = recast(self._surroundings.modes, before, evaluator.layer)
+        layer, modes = self._walls.adapt(self._rng, layer, modes)
+        self._attempts = []
+        self._surroundings = Surroundings(self._rng, evaluator, modes)
+        self._start_training([TransportMap((layer,))])
 
-    def _wide_component(self) -> list[TransportMap]:
-        """A map of mass that surrounds the known one, if there is much and budget."""
-        if not self._attempts or not self._wide:
-            return []
-        last, plan, evaluator = self._attempts[-1], self._plan, self._evaluator
-        if last.check is None or not is_affordable(evaluator, plan, 1):
-            return []
-        found = outside(last, self._wide)
-        if found.mass.sum() < MUCH_OUTSIDE:
-            return []
-        theta = last.theta.reshape(-1, self._target.dim)
-        transport = wide_map(self._rng, evaluator, found, theta, plan)
-        return [] if transport is None else [transport]
+    def _pass_walls(self) -> None:
+        """Go on in coordinates in which walls that were met are none."""
+        before = self._evaluator.layer
+        self._walls.learn(self._rng)
+        layer = self._walls.layer
+        if layer is not None and layer is not before:
+            self._ensemble = None
+            self._use(behind(self._first_structure, layer, self._target.parameters))
 
-    def _leave(self, found: Found) -> None:
-        """Keep what was found in no mode that is known."""
+    def _looks(self) -> bool:
+        """Look around the modes; whether there are more, and draws have to be made."""
         assert self._ensemble is not None
-        self._modes = left_over(self._modes, self._ensemble.transports, found)
-        self._wide += found.wide
+        found = self._surroundings.look(self._ensemble.transports, self._plan)
+        self._plan = self._plan._replace(look=0)
+        self._clock.lap("look")
+        return self._adds(found)
+
+    def _widens(self) -> bool:
+        """Add a mode as wide as the mass outside of the draws, if there is much."""
+        return self._adds(self._surroundings.wider(self._attempts[-1], self._plan))
+
+    def _adds(self, transports: list[TransportMap]) -> bool:
+        """More modes, if there are any; all are to be drawn from."""
+        assert self._ensemble is not None
+        if transports:
+            self._ensemble.add(transports, self._plan)
+            self._attempts = []
+        return bool(transports)
 
     def _goes_on(self) -> bool:
         """Whether the last attempt is not good and there is budget for another."""
@@ -282,7 +304,7 @@ class Run:
             ensemble.begin_again(last.surrogate, last.check)
             self._look_for_graph()
             ensemble.refit()
-        ensemble.train(plan, self._looks_around)
+        ensemble.train(plan, self._looks)
         self._clock.lap("training")
         drawn = ensemble.draw()
         self._clock.lap("drawing")
@@ -301,14 +323,17 @@ class Run:
         self._clock.lap("check")
         return attempt
 
-    def _judged(self, attempt: Attempt) -> Attempt:
+    def _judged(
+        self, attempt: Attempt, doubts: Sequence[tuple[str, str]] = ()
+    ) -> Attempt:
         """The attempt with the verdict on it, by all that is known of other modes."""
         if attempt.check is None:
             return attempt
         labels = labels_of(self._target.parameters)
         log = self._evaluator.log
-        space = self._target.parameters
-        verdict = assess(attempt, self._modes, self._wide, log, labels, space)
+        around = self._surroundings
+        parts = attempt, around.modes, around.wide, log, labels
+        verdict = assess(*parts, self._target.parameters, doubts)
         return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:
@@ -363,15 +388,18 @@ class Run:
     ) -> Posterior:
         evaluator = self._evaluator
         reports = [] if self._ensemble is None else self._ensemble.reports
+        space = self._target.parameters
+        notes = self._walls.notes(labels_of(space), links_of(space))
         return result(
             evaluator,
             attempt,
-            Corrected(theta, verdict),
+            Corrected(theta, verdict._replace(notes=notes)),
             correction=correction,
             seconds=self._clock.seconds,
             history=tuple(_moment(report) for report in reports),
             settings={"budget": evaluator.budget, **self._settings._asdict()},
             structure=self._structure,
+            walls=tuple(self._walls.walls),
         )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from vhmc._arguments import path_or_none, whole
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
-from vhmc.evaluation.evaluator import Evaluator
 from vhmc.evaluation.resume import opened
 from vhmc.evaluation.target import Target
 from vhmc.report.watch import watching
@@ -90,11 +89,9 @@ def sample(
         stop_requested() as is_stopped,
     ):
         found = model_graph(target, structure, centre=old is None or old.is_centred)
+        layer = centring(found, target.parameters)
         parts = target, budgets[0], replay, is_stopped, watch
-        if (layer := centring(found, target.parameters)) is not None:
-            evaluator: Evaluator = CentredEvaluator(layer, *parts)
-        else:
-            evaluator = Evaluator(*parts)
+        evaluator = CentredEvaluator(layer, *parts)
         run = Run(evaluator, settings, watch, found)
         posterior = run.execute(budgets, old)
         if run.is_complete:

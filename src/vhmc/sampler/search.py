@@ -47,7 +47,8 @@ def search(
             if pooled is not None:
                 return pooled
         number = max(number - (before - evaluator.left), 1)
-    located = locate(rng, evaluate, origin, number, hessian)
+    spare = plan.warm_up * 2 // 3
+    located = locate(rng, evaluate, origin, number, hessian, plan.hessian, spare)
     is_affordable = plan.training > 2 * number
     has_few = 0 < len(scales) <= MAX_HUBS and len(scales) < len(origin) / 2
     if has_few and is_affordable and not located.modes.has_mode:

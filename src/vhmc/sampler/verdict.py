@@ -68,7 +68,8 @@ class Statistics:
     num_checks: checked draws.
     mass_outside: share of the mass where the surrogate has next to none, by points of
         the widened posterior.
-    failed_fraction: of the evaluations away from the search.
+    failed_fraction: of the evaluations away from the search; where the density is zero
+        the model has not failed.
     pareto_k: shape of the weights' tail.
     single_trajectory_rate: acceptance of single-trajectory proposals.
     surrogate_acceptance: of chains on the surrogate.
@@ -216,6 +217,7 @@ class Verdict(NamedTuple):
     concerns: doubts that are not among the statistics, each with its status.
     parameters: errors of every number of the user's space, in the order of the summary;
         none where no draw was checked.
+    notes: what else to know of the posterior; it does not speak against the draws.
     """
 
     status: str
@@ -224,6 +226,7 @@ class Verdict(NamedTuple):
     exact_statistics: ExactStatistics | None = None
     concerns: tuple[tuple[str, str], ...] = ()
     parameters: tuple[ParameterError, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def numbers(self) -> dict[str, float]:
         """All statistics that are single numbers, by name."""
@@ -236,10 +239,12 @@ class Verdict(NamedTuple):
         }
 
     def __str__(self) -> str:
-        return "\n".join([self.status, *(f"- {reason}" for reason in self.reasons)])
+        reasons = [f"- {reason}" for reason in self.reasons]
+        notes = [f"- note: {note}" for note in self.notes]
+        return "\n".join([self.status, *reasons, *notes])
 
     def _repr_html_(self) -> str:
-        return verdict_card(self.status, self.reasons)
+        return verdict_card(self.status, (*self.reasons, *self.notes))
 
 
 def judge(statistics: Statistics, concerns: list[tuple[str, str]]) -> Verdict:

@@ -12,8 +12,10 @@ import numpy as np
 from vhmc._types import Potential, Scalar, Vector
 from vhmc.surrogate.moves import Pace, Segment, draw_segment, walk
 from vhmc.surrogate.residual import AbstractResidual, Guard, LatentPotential
+from vhmc.transport.centring import Centring
 from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
+from vhmc.transport.walls import Walls
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,12 @@ class Surrogate:
     @property
     def is_centred(self) -> bool:
         """Whether the map is one of the model's centred form."""
-        return self.transport.layers[0].is_reparameterisation
+        return isinstance(self.transport.layers[0], Centring)
+
+    @property
+    def has_walls(self) -> bool:
+        """Whether its density ends at walls, which another posterior may not have."""
+        return isinstance(self.transport.layers[0], Walls)
 
     @property
     def heaviest(self) -> "Surrogate":

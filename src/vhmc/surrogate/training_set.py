@@ -11,7 +11,7 @@ from vhmc.transport.transport_map import TransportMap
 
 REACH = 2.5
 """Latent distance beyond that of most draws at which points count less."""
-AWAY = "search", "screening", "look"
+AWAY = "search", "screening", "look", "walls"
 """Phases whose points may be far from the posterior's mass."""
 
 

@@ -100,14 +100,15 @@ class Ensemble:
         look: look around, and add the modes that are found; whether there were any.
         """
         on_round, is_easy = self._setting.on_round, False
-        if len(self.components) == 1 and plan.look:
-            is_easy = self.components[0].train(plan, on_round, HALF)
-            if not is_easy:
-                look()
-                plan = plan._replace(look=0)
+        if plan.look:
+            first = self.components[0]
+            own = first.share_of(plan, len(self.components))
+            is_easy = first.train(own, on_round, HALF)
+            look()
+            plan = plan._replace(look=0)
         for number, component in enumerate(self.components):
             own = component.share_of(plan, len(self.components) - number)
-            if not is_easy:
+            if number or not is_easy:
                 component.train(own, on_round)
             chains = self._setting.settings.chains
             component.repair(self._setting.rng, own, chains)

@@ -21,7 +21,7 @@ HIGHEST = 20.0
 """Nats of energy above the lowest end at which nothing is expected of an end, besides
 two for every dimension."""
 MAX_MODES = 12
-POINTS = 0.6
+POINTS = 0.7
 """Share of the evaluations of a look that are points of the widened posterior."""
 FEWEST = 16
 """Points of a further look, at least."""
@@ -52,6 +52,7 @@ def find_modes(
     plan: Plan,
     allowance: int,
     share: float = POINTS,
+    num_copies: int = 0,
 ) -> Found:
     """Look from every mode that is found, until there is no new one.
 
@@ -60,11 +61,13 @@ def find_modes(
     allowance: evaluations, while nothing is found.
     share: of them for points of the widened posterior; without them only the ends of
         the search are followed.
+    num_copies: of the modes that are known, the last of them: from there everything
+        looks as from those that they are copies of.
     """
-    found, pending = [*known], [*known]
+    found, pending = [*known], [*known[: len(known) - num_copies]]
     others: list[End] = []
     wide: list[Wide] = []
-    number = int(share * allowance)
+    number = int(share * allowance / len(pending))
     while pending:
         if len(found) == len(known):
             spare = min(evaluator.left - plan.correction, allowance)
@@ -200,9 +203,14 @@ def log_mass(log: EvaluationLog, transport: TransportMap) -> float:
 
 def _is_in(found: Sequence[TransportMap], end: End) -> bool:
     """Whether an end is in a mode that has a map."""
+    return is_within(found, end.theta)
+
+
+def is_within(found: Sequence[TransportMap], theta: np.ndarray) -> bool:
+    """Whether a point is in a mode that has a map."""
     for transport in found:
         with np.errstate(all="ignore"):
-            x = transport.inverse(end.theta[None])[0]
+            x = transport.inverse(theta[None])[0]
         if np.linalg.norm(np.delete(x, transport.hubs)) < 4 + np.sqrt(len(x)):
             return True
     return False

@@ -16,7 +16,8 @@ from scipy.special import logsumexp
 from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
 from vhmc.sampler.descents import Descent, Evaluated, descend
-from vhmc.sampler.locate import Modes, has_arrived, is_finished
+from vhmc.sampler.locate import Modes
+from vhmc.sampler.race import has_arrived, is_finished
 from vhmc.transport.transport_map import TransportMap
 
 WIDTHS = 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 25.0, 100.0

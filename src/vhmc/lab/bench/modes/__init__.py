@@ -1,0 +1,1 @@
+"""Posteriors of several modes, with known masses."""

@@ -1,0 +1,130 @@
+"""What a run knows of the posterior beyond the modes that it samples."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vhmc.evaluation.evaluator import Evaluator
+from vhmc.sampler.attempt import Attempt
+from vhmc.sampler.locate import Modes
+from vhmc.sampler.modes.copies import copies
+from vhmc.sampler.modes.find import (
+    POINTS,
+    Found,
+    find_modes,
+    is_affordable,
+    is_within,
+    left_over,
+)
+from vhmc.sampler.modes.look import Wide
+from vhmc.sampler.modes.outside import outside
+from vhmc.sampler.modes.widen import wide_map
+from vhmc.sampler.plan import Plan
+from vhmc.sampler.verdict import MUCH_OUTSIDE
+from vhmc.transport.transport_map import TransportMap
+
+COPIES = (
+    "parameters can be relabelled, which gives {total} copies of the posterior's mode: "
+    "the budget sufficed for {number} of them; order a parameter, or raise the budget"
+)
+UNSEARCHED = (
+    "{number} modes were found, and the budget ended before there was a look around "
+    "the last of them: there may be more"
+)
+
+
+class Surroundings:
+    """Ends of descents in other modes, and points far outside.
+
+    rng: of all points.
+    evaluator: of the run.
+    modes: ends of the search.
+
+    wide: points of the widened posterior.
+    """
+
+    def __init__(self, rng: np.random.Generator, evaluator: Evaluator, modes: Modes):
+        self._rng, self._evaluator = rng, evaluator
+        self.modes = modes
+        self.wide: list[Wide] = []
+        self._num_looked = self._num_copies = self._num_left_out = 0
+
+    def first(self, transport: TransportMap, plan: Plan) -> list[TransportMap]:
+        """Maps of the mode that was found, its copies, and those of the search's ends.
+
+        Other modes that the search has seen have the whole budget before them.
+        """
+        known = [transport, *self._relabelled(transport, plan)]
+        found = find_modes(
+            *(self._rng, self._evaluator, known, self.modes, plan),
+            plan.look - int(POINTS * plan.look),
+            share=0.0,
+            num_copies=self._num_copies,
+        )
+        known += found.transports
+        self._leave(known, found)
+        return known
+
+    def look(self, known: Sequence[TransportMap], plan: Plan) -> list[TransportMap]:
+        """Look for other modes, if that was not done since one was found.
+
+        known: maps of all modes so far.
+        """
+        if self._num_looked == len(known):
+            return []
+        # Where there are several there may be more: what is left is for looking.
+        allowance = plan.look or self._evaluator.left // 2 - plan.correction
+        found = find_modes(
+            *(self._rng, self._evaluator, known, self.modes),
+            *(plan._replace(look=0), allowance),
+            num_copies=self._num_copies,
+        )
+        self._num_looked = len(known)
+        self._leave([*known, *found.transports], found)
+        return found.transports
+
+    def wider(self, attempt: Attempt, plan: Plan) -> list[TransportMap]:
+        """A map as wide as the mass outside of the draws, if there is much."""
+        if attempt.check is None or not is_affordable(self._evaluator, plan, 1):
+            return []
+        found = outside(attempt, self.wide)
+        if found.mass.sum() < MUCH_OUTSIDE:
+            return []
+        theta = attempt.theta.reshape(-1, attempt.surrogate.dim)
+        transport = wide_map(self._rng, self._evaluator, found, theta, plan)
+        return [] if transport is None else [transport]
+
+    def doubts(self, number: int) -> list[tuple[str, str]]:
+        """What has been left undone, with a status each.
+
+        number: of the modes that are sampled.
+        """
+        found = []
+        if self._num_left_out:
+            total = number + self._num_left_out
+            found.append(("bad", COPIES.format(total=total, number=number)))
+        if 1 < number and self._num_looked < number:
+            found.append(("caution", UNSEARCHED.format(number=number)))
+        return found
+
+    def _relabelled(self, transport: TransportMap, plan: Plan) -> list[TransportMap]:
+        """Maps of copies of a mode, as many as the budget allows."""
+        evaluator = self._evaluator
+        found: list[TransportMap] = []
+        for copy in copies(self._rng, evaluator, transport):
+            centre = copy.forward(np.zeros((1, copy.dim)))[0]
+            if is_within([transport, *found], centre):
+                continue
+            if not is_affordable(evaluator, plan, len(found) + 1):
+                self._num_left_out += 1
+                continue
+            found.append(copy)
+            white = self._rng.standard_normal((plan.chains, copy.dim))
+            evaluator.evaluate(copy.forward(white), "warm-up")
+        self._num_copies = len(found)
+        return found
+
+    def _leave(self, known: Sequence[TransportMap], found: Found) -> None:
+        """Keep what was found in no mode that is known."""
+        self.modes = left_over(self.modes, known, found)
+        self.wide += found.wide

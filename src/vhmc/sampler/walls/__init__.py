@@ -1,0 +1,1 @@
+"""Walls: where the log density is minus infinity, found and transformed away."""
