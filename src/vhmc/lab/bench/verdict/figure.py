@@ -35,5 +35,5 @@ def reliability(rows: Sequence[VerdictRow]) -> Figure:
         axis.set(xlim=(LEAST, MOST), ylim=(LEAST, MOST))
         axis.set(xlabel=f"bound of the {LABELS[kind]}", ylabel=f"true {LABELS[kind]}")
         axis.grid(alpha=0.3)
-    axes[0].legend(title="verdict", loc="upper left")
+    axes[0].legend(title="verdict", loc="upper left", markerscale=3)
     return figure
