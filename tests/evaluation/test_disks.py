@@ -51,7 +51,9 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on_elsewhere(folder):
         )
     )
     assert "disk is full" in end["error"], end
-    assert end["num_points"] + NUM_HESSIAN == end["calls"], "an evaluation was lost"
+    # The disk may be full before the Hessian was asked for.
+    others = end["calls"] - end["num_points"]
+    assert others in (0, NUM_HESSIAN), "an evaluation was lost"
     resumed = last_line(in_own_namespace(f"{RUN} {saved}/run.vhmc"))
     posterior, calls = killed_run.run(None)
     assert resumed["error"] == ""

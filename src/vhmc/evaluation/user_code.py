@@ -70,6 +70,11 @@ def is_usable(values: np.ndarray, grads: np.ndarray) -> np.ndarray:
         return (np.abs(values) < HUGE) & (np.abs(grads) < HUGE).all(axis=1)
 
 
+def is_of_numbers(reason: str) -> bool:
+    """Whether a model has answered, with numbers that are not usable."""
+    return "the log density" in reason or "entries of the gradient" in reason
+
+
 def complaint(value: float, grad: np.ndarray) -> str:
     """Why a log density with its gradient is not usable."""
     if not np.isfinite(value):

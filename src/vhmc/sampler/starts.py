@@ -6,6 +6,7 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import most_common
 from vhmc.evaluation.target import Evaluations
+from vhmc.evaluation.user_code import is_of_numbers
 from vhmc.sampler.descents import Descent, Pool, descend
 
 HALF_WIDTH = 2.0
@@ -65,14 +66,24 @@ def begun(
     """Descents that share their gradients, from where there is an energy.
 
     A start without one is moved towards the first that has one. While there is none,
-    half of them are moved towards zero, and the others are drawn again.
+    half of them are moved towards zero, and the others are drawn again. A model that
+    raises everywhere is not asked more than twice.
     """
     descents: list[Descent] = []
-    waiting = places
+    waiting, reasons = places, list[str]()
+
+    def kept(thetas: np.ndarray) -> Evaluations:
+        answer = evaluate(thetas)
+        reasons.extend(answer.reason)
+        return answer
+
     while waiting and allowance >= len(waiting):
+        is_hopeless = not descents and not any(map(is_of_numbers, reasons))
+        if len(reasons) > len(places) and is_hopeless:
+            break
         trials = [Descent(place, pool) for place in waiting]
         allowance -= len(trials)
-        descend(trials, evaluate, 1, lambda descent: False)
+        descend(trials, kept, 1, lambda descent: False)
         descents += [trial for trial in trials if trial.path]
         failed = [trial.question for trial in trials if not trial.path]
         centre = descents[0].path[0].theta if descents else np.zeros_like(origin)

@@ -102,7 +102,9 @@ def copies(
         if other is None or evaluator.left < 2:
             continue
         energy = evaluator.evaluate(np.concatenate([centre, other]), "look").energy
-        if not abs(energy[1] - energy[0]) <= EQUAL * (1 + abs(energy[0])):
+        first, second = energy
+        is_known = np.isfinite(first) and np.isfinite(second)
+        if not (is_known and abs(second - first) <= EQUAL * (1 + abs(first))):
             continue
         number = DRAWS + DRAWS_BY_DIM * transport.dim
         draws = transport.forward(rng.standard_normal((number, transport.dim)))
