@@ -153,7 +153,8 @@ def test_failures_that_are_the_rule_end_the_run_and_lose_nothing():
         vhmc.sample(target, 500)
     log = info.value.evaluation_log
     num_hessian = 4  # differences of gradients, which are kept as a matrix
-    assert len(log.theta) + num_hessian == calls < 140
+    # Besides a round of training, the look around may have asked in vain.
+    assert len(log.theta) + num_hessian == calls < 100 + 50 + 16 + 16
     assert log.is_finite.sum() + num_hessian == 100
     np.testing.assert_allclose(log.grad[log.is_finite], log.theta[log.is_finite])
 

@@ -1,6 +1,7 @@
 """The page of a run: what is on it, that nothing breaks it, and a real browser."""
 
 import dataclasses
+import html
 import re
 import shutil
 
@@ -13,7 +14,16 @@ from vhmc.report.facts import facts_of, load
 from vhmc.report.page import MOST_CARDS, render
 
 NASTY = "<script>alert(1)</script>"
-BY_NAME = "names", "doubts", "moments", "means", "errors", "ess", "rhat"
+BY_NAME = (
+    "names",
+    "mean_bounds",
+    "sd_bounds",
+    "moments",
+    "means",
+    "errors",
+    "ess",
+    "rhat",
+)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -46,8 +56,13 @@ def test_verdict_costs_and_settings_are_on_it(posterior, page):
 def test_the_table_has_every_number_and_the_worst_known_first(posterior, page):
     rows = re.findall(r'<tr data-name="(.*?)">(.*?)</tr>', page.read_text())
     assert len(rows) == 26
-    off = [float(re.findall(r"<td>(.*?)</td>", row)[-1]) for _, row in rows]
+    errors = {html.escape(row.name): row for row in posterior.verdict.parameters}
+    off = [max(errors[name][2], errors[name][4]) for name, _ in rows]
     assert off == sorted(off, reverse=True)
+    for name, row in rows:
+        mean, sd = map(float, re.findall(r"<td>(.*?)</td>", row)[-2:])
+        assert mean == pytest.approx(errors[name].mean_bound, abs=0.006)
+        assert sd == pytest.approx(100 * errors[name].sd_bound, abs=0.6)
     scale = next(row for name, row in rows if name == "scale")
     shown = float(re.findall(r"<td>(.*?)</td>", scale)[0])
     assert shown == pytest.approx(posterior.draws["scale"].mean(), rel=1e-3)

@@ -103,6 +103,39 @@ def bench_calibration(
 
 
 @app.command(
+    "verdict", epilog="Example: vhmc bench verdict --families banana,ring --workers 2"
+)
+def bench_verdict(
+    out: Out = Path("vhmc-results/bench-verdict"),
+    families: Annotated[
+        str | None, typer.Option(help="Names, as banana,ring; else all.")
+    ] = None,
+    budgets: Budgets = None,
+    seeds: Seeds = None,
+    workers: Workers = 1,
+) -> None:
+    """How often the verdict is wrong, with intervals, on some 200 posteriors."""
+    from vhmc.lab.bench.verdict.run import Settings, run
+    from vhmc.lab.bench.verdict.write import write
+
+    chosen = _given(
+        families=names(families),
+        budgets=numbers("--budgets", budgets, int),
+        seeds=seeds,
+    )
+    try:
+        settings = Settings(**chosen, workers=workers)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = run(settings, say, out / "rows.csv")
+        tables, headline = write(out, settings, rows)
+    except (ValueError, OSError) as error:
+        fail(error)
+    console.print(*tables)
+    say(headline)
+    say(f"Figure, rows, rates and settings are in {out}")
+
+
+@app.command(
     "tall", epilog="Example: vhmc bench tall --problems a9a --methods vhmc,nutpie"
 )
 def bench_tall(

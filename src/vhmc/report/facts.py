@@ -3,7 +3,6 @@
 import contextlib
 import importlib.metadata
 import json
-import math
 import platform
 import zipfile
 import zlib
@@ -19,7 +18,7 @@ from vhmc.numerics.effective_size import bulk_ess, split_rhat
 from vhmc.numerics.hmc import energies_and_grads
 from vhmc.structure.record import Structure
 
-KIND = "vhmc run 4"
+KIND = "vhmc run 5"
 VERSIONED = (
     *("vhmc", "jax", "jaxlib", "equinox", "numpy", "scipy", "matplotlib", "arviz"),
     "blackjax",
@@ -31,8 +30,8 @@ class Facts(NamedTuple):
 
     names: of single numbers in the user's space, `theta[3]`.
     values: draws of them, shape (chain, draw, name).
-    doubts: how far the checks put mean or sd off, in posterior sd, those of ranks if
-        there is no sd; NaN if not known.
+    mean_bounds, sd_bounds: of the errors of means, in posterior sd, and of sds,
+        relative; those of ranks if there is no sd; NaN if not known.
     moments: how many of mean and sd exist, by name, as far as draws can tell.
     means, errors: best estimates of the means, and their standard errors.
     ess, rhat: by name.
@@ -47,7 +46,8 @@ class Facts(NamedTuple):
 
     names: list[str]
     values: np.ndarray
-    doubts: np.ndarray
+    mean_bounds: np.ndarray
+    sd_bounds: np.ndarray
     moments: np.ndarray
     means: np.ndarray
     errors: np.ndarray
@@ -65,10 +65,9 @@ class Facts(NamedTuple):
 
 def facts_of(posterior: Any) -> Facts:
     """Gather what the page shows; no evaluation is made."""
-    draws = posterior.draws
-    labels = posterior.parameters.labels
-    names = [label for name, v in draws.items() for label in labels(name, v.shape[2:])]
+    draws, names = posterior.draws, posterior.names
     values = _flat(draws)
+    mean_bounds, sd_bounds = posterior.error_bounds
     checked = posterior.check
     if checked is None:
         unknown = np.full(len(names), np.nan)
@@ -83,7 +82,8 @@ def facts_of(posterior: Any) -> Facts:
     return Facts(
         names=names,
         values=values,
-        doubts=_doubts(posterior, draws),
+        mean_bounds=mean_bounds,
+        sd_bounds=sd_bounds,
         moments=posterior.moments,
         means=means,
         errors=errors,
@@ -140,18 +140,6 @@ def structure_of(facts: Facts) -> Structure | None:
 def _flat(draws: dict[str, np.ndarray]) -> np.ndarray:
     leading = next(iter(draws.values())).shape[:2]
     return np.concatenate([v.reshape(*leading, -1) for v in draws.values()], axis=-1)
-
-
-def _doubts(posterior: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
-    """By name; what a model derives from its parameters was not looked at."""
-    known: dict[str, np.ndarray] = {}
-    if (check := posterior.check) is not None:
-        errors = np.abs([check.weighted_mean_errors, check.weighted_sd_errors]).max(0)
-        constrained = posterior.parameters.constrain(posterior.unconstrained[:1, :1])
-        ends = np.cumsum([value.size for value in constrained.values()])
-        known = dict(zip(constrained, np.split(errors, ends[:-1]), strict=True))
-    sizes = {name: math.prod(value.shape[2:]) for name, value in draws.items()}
-    return np.concatenate([known.get(n, np.full(k, np.nan)) for n, k in sizes.items()])
 
 
 def _checks(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

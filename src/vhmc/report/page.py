@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 HEADS = (
     *("mean", "sd", "5 %", "50 %", "95 %", "ESS", "R-hat"),
-    *("corrected mean", "± error", "surrogate off by (sd)"),
+    *("corrected mean", "± error", "mean within (sd)", "sd within (%)"),
 )
 
 
@@ -70,7 +70,7 @@ def render(facts: Facts) -> str:
     words = facts.words
     chains, draws, _ = facts.values.shape
     status = words["status"]
-    order = _worst_first(facts.doubts)
+    order = _worst_first(np.fmax(facts.mean_bounds, facts.sd_bounds))
     rows = [_row(facts, i, place < MOST_CARDS) for place, i in enumerate(order)]
     worst = order[:MOST_PAIRS]
     structure = graph_figure.drawable(structure_of(facts))
@@ -119,9 +119,9 @@ def template(package: str) -> jinja2.Template:
     return environment.get_template("page.html")
 
 
-def _worst_first(doubts: np.ndarray) -> list[int]:
+def _worst_first(bounds: np.ndarray) -> list[int]:
     """Unknown ones last, else as they come."""
-    return np.argsort(-np.nan_to_num(doubts, nan=-1.0), kind="stable").tolist()
+    return np.argsort(-np.nan_to_num(bounds, nan=-1.0), kind="stable").tolist()
 
 
 def _row(facts: Facts, index: int, has_picture: bool) -> Row:
@@ -133,7 +133,8 @@ def _row(facts: Facts, index: int, has_picture: bool) -> Row:
         f"{facts.ess[index]:.0f}",
         f"{facts.rhat[index]:.3f}",
         *_numbers((facts.means[index], facts.errors[index])),
-        _known(facts.doubts[index], ".2f"),
+        _known(facts.mean_bounds[index], ".2f"),
+        _known(100 * facts.sd_bounds[index], ".0f"),
     ]
     word = WORDS[facts.moments[index]]
     alt = (

@@ -6,12 +6,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.space import Space
 from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.locate import Modes
 from vhmc.sampler.modes.look import Wide
 from vhmc.sampler.modes.outside import outside
+from vhmc.sampler.parameter_errors import error_bound
 from vhmc.sampler.verdict import ExactStatistics, Statistics, Verdict, judge
 from vhmc.surrogate.training_set import AWAY
 from vhmc.transport.transport_map import TransportMap
@@ -33,6 +35,7 @@ def assess(
     wide: Sequence[Wide],
     log: EvaluationLog,
     labels: Sequence[str],
+    space: Space,
     doubts: Sequence[tuple[str, str]] = (),
 ) -> Verdict:
     """Judge draws of a surrogate by its checks, its training and the search.
@@ -41,6 +44,7 @@ def assess(
     modes: ends of descents in no mode that was sampled, besides those in the first.
     wide: points of the widened posterior.
     labels: of the parameters.
+    space: of the user's parameters.
     doubts: further ones, each with a status.
     """
     surrogate, drawn, check, last = (
@@ -65,12 +69,16 @@ def assess(
         log_weight_sd=check.log_weight_sd,
         hole_fraction=check.hole_fraction,
         largest_log_weight=check.largest_log_weight,
-        delayed_acceptance_rate=_mean([r.delayed_acceptance for r in last]),
+        # Far proposals are independent ones, if no round has made any.
+        delayed_acceptance_rate=_mean([r.delayed_acceptance for r in last])
+        if last
+        else check.independent_acceptance,
         score_error=check.score_error,
         stein_mean_error=_worst(check.stein_mean_errors),
         stein_sd_error=_worst(check.stein_sd_errors),
         weighted_mean_error=_worst(check.weighted_mean_errors),
         weighted_sd_error=_worst(check.weighted_sd_errors),
+        error_bound=error_bound(check, space, drawn.ess),
         rhat=drawn.rhat,
         ess_per_draw=drawn.ess_per_draw,
         ess=drawn.ess,

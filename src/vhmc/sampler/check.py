@@ -1,7 +1,7 @@
 """Check draws of the surrogate against the model: what the verdict rests on."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -22,6 +22,12 @@ from vhmc.transport.layer import AbstractLayer
 
 LEVERAGE_FRACTION = 0.4
 """Of the checked draws, chosen by what they contribute to a standard deviation."""
+
+BY_VALUE = (
+    *("weighted_mean_errors", "weighted_sd_errors", "mean_noises", "sd_noises"),
+    *("mean_spreads", "sd_spreads"),
+)
+"""Fields of `Check` with an entry for every value in the user's space."""
 
 Values = Callable[[np.ndarray], np.ndarray]
 """From unconstrained points to all values in the user's space, one row a point."""
@@ -59,6 +65,9 @@ class Check(NamedTuple):
     weighted_mean_errors, weighted_sd_errors: the same errors by the importance
         weights, of all values in the user's space; those without an sd are judged by
         normal scores of their ranks (`with_moments`).
+    mean_noises, sd_noises: standard errors of the latter two.
+    mean_spreads, sd_spreads: of one draw: these over the root of the effective size of
+        draws are the standard errors of their means and sds.
     parameter_errors: root mean squared score errors in posterior sd, by parameter.
     """
 
@@ -79,6 +88,10 @@ class Check(NamedTuple):
     stein_sd_errors: np.ndarray
     weighted_mean_errors: np.ndarray
     weighted_sd_errors: np.ndarray
+    mean_noises: np.ndarray
+    sd_noises: np.ndarray
+    mean_spreads: np.ndarray
+    sd_spreads: np.ndarray
     parameter_errors: np.ndarray
 
     def outside(self, layer: AbstractLayer | None) -> "Check":
@@ -202,11 +215,14 @@ def checked(
     raw = surrogate.energies(draws) - energy
     known = np.isfinite(energy)
     if not known.any():
-        return Check(
+        unknown = Check(
             *(draws, energy, grad, probability, np.zeros(len(draws))),
             *(0.0, 0.0, np.inf, 1.0, np.inf, np.inf, 0.0, np.inf),
-            *np.full((5, surrogate.dim), np.inf),
+            *np.full((9, surrogate.dim), np.inf),
         )
+        by_value = np.full(values(draws[:1]).shape[1], np.inf)
+        fields: dict[str, Any] = dict.fromkeys(BY_VALUE, by_value)
+        return unknown._replace(**fields)
     log_weights = np.full(len(draws), -np.inf)
     smoothed, pareto_k = pareto_smooth(raw[known] + np.log(probability[known]))
     log_weights[known] = smoothed
@@ -215,9 +231,12 @@ def checked(
     at, by_parameter = surrogate.by_parameter(draws[known], errors)
     scale = np.sqrt(part @ (at - part @ at) ** 2)
     stein_mean_errors, stein_sd_errors = stein_errors(at, by_parameter, part)
+    at = standardised(values(draws))
+    weights = softmax(log_weights)
     weighted_mean_errors, weighted_sd_errors = _weighted_errors(
-        standardised(values(draws)), probability, softmax(log_weights)
+        at, probability, weights
     )
+    mean_noises, mean_spreads, sd_noises, sd_spreads = _noises(at, probability, weights)
     above = raw - np.median(raw[known])
     return Check(
         theta=draws,
@@ -237,6 +256,10 @@ def checked(
         stein_sd_errors=stein_sd_errors,
         weighted_mean_errors=weighted_mean_errors,
         weighted_sd_errors=weighted_sd_errors,
+        mean_noises=mean_noises,
+        sd_noises=sd_noises,
+        mean_spreads=mean_spreads,
+        sd_spreads=sd_spreads,
         parameter_errors=np.sqrt(part @ by_parameter**2) * scale,
     )
 
@@ -267,6 +290,23 @@ def _weighted_errors(
     )
     floor = np.maximum(true_sd, 1e-6)
     return (mean - true_mean) / floor, np.where(sd > 0, sd / floor - 1, 0.0)
+
+
+def _noises(
+    values: np.ndarray, probability: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    r"""Standard errors of the errors by weights, and spreads of one draw.
+
+    To first order the mean is off by the average of $x$, in sd, and the relative sd by
+    that of $(x^2 - 1) / 2$.
+    """
+    mean = weights @ values
+    x = (values - mean) / np.maximum(np.sqrt(weights @ (values - mean) ** 2), 1e-6)
+    found = []
+    for influence in (x, 0.5 * (x**2 - 1)):
+        found.append(np.sqrt((weights - probability) ** 2 @ influence**2))
+        found.append(np.sqrt(weights @ influence**2))
+    return tuple(found)
 
 
 def tempered_efficiency(

@@ -59,7 +59,8 @@ def closed_form(
     more = max(NUM_DESIGN, int(SPARE * _num_unknowns(rng, evaluator, graph, choice)))
     if more > allowance:
         return None
-    evaluator.evaluate(_design(rng, origin, more - first), "search")
+    if more > first:
+        evaluator.evaluate(_design(rng, origin, more - first), "search")
     LOG.info("the model is Gaussian given its scales: no search is needed")
     for _ in range(NUM_TRIALS):
         log = evaluator.log

@@ -1,8 +1,6 @@
 """`Posterior`: draws, verdict, costs and surrogate, as `sample` returns them."""
 
 import functools
-import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vhmc._imports import load_arviz
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space, in_words
 from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.numerics.effective_size import FEWEST_DRAWS, bulk_ess
-from vhmc.numerics.tails import WORDS, num_moments
+from vhmc.numerics.tails import num_moments
 from vhmc.report.cards import posterior_card
 from vhmc.report.facts import facts_of, save
 from vhmc.report.status import Moment
 from vhmc.sampler.check import Check
+from vhmc.sampler.container import to_arviz
 from vhmc.sampler.correction import (
     CORRECTIONS,
     NONE,
@@ -33,6 +31,7 @@ from vhmc.sampler.correction import (
 from vhmc.sampler.evidence import Evidence
 from vhmc.sampler.modes.copies import matched_draws
 from vhmc.sampler.modes.record import Mode
+from vhmc.sampler.summary import summary
 from vhmc.sampler.verdict import Verdict
 from vhmc.sampler.walls.wall import Wall
 from vhmc.structure.record import Structure
@@ -149,6 +148,24 @@ class Posterior:
         flat = [value.reshape(*leading, -1) for value in draws.values()]
         return num_moments(np.concatenate(flat, axis=-1))
 
+    @property
+    def names(self) -> list[str]:
+        """Of all single numbers in `draws`, as `theta[3]`."""
+        labels = self.parameters.labels
+        shapes = {name: value.shape[2:] for name, value in self.draws.items()}
+        return [label for name in shapes for label in labels(name, shapes[name])]
+
+    @property
+    def error_bounds(self) -> np.ndarray:
+        """Of the errors of means, in sd, and of sds, relative, of every number.
+
+        Shape (2, number); not a number for what the model derives from its parameters.
+        """
+        rows = () if self.verdict is None else self.verdict.parameters
+        known = {row.name: (row.mean_bound, row.sd_bound) for row in rows}
+        pairs = [known.get(name, (np.nan, np.nan)) for name in self.names]
+        return np.array(pairs).reshape(-1, 2).T
+
     def expect(self, function: Callable[[Any], Any] | None = None) -> Estimate:
         """Expectations with standard errors, corrected where that lowers the error.
 
@@ -251,62 +268,20 @@ class Posterior:
         log_likelihood: whether to add those of single observations, as ArviZ's `loo`
             needs them; it runs the model's likelihood once for each draw.
         """
-        attributes = {
-            "inference_library": "vhmc",
-            "num_evaluations": self.num_evaluations,
-            "costs": json.dumps(self.costs),
-            "seconds": json.dumps(self.seconds),
-            "warnings": json.dumps(self.warnings),
-        }
-        if self.verdict is not None:
-            attributes["verdict"] = self.verdict.status
-            attributes["reasons"] = json.dumps(self.verdict.reasons)
-            attributes["correction"] = self.correction
-        if self.evidence is not None and not self.constants:
-            attributes["log_evidence"], attributes["log_evidence_error"] = self.evidence
-        groups = {"posterior": self.draws, "sample_stats": self.stats}
-        if log_likelihood:
-            groups["log_likelihood"] = self.parameters.log_likelihood(
-                self.unconstrained
-            )
-            if not groups["log_likelihood"]:
-                raise ValueError("the model does not say the likelihood of single data")
-        space = self.parameters
-        return _to_arviz(groups, attributes, space.dims, space.coords)
+        return to_arviz(self, log_likelihood)
 
     def summary(self, **options: Any) -> Any:
         """ArviZ's table of means, intervals, effective sizes and R-hat, all digits.
 
+        Beside them, `mean_within` and `sd_within` bound the errors of means, in sd, and
+        of sds, relative: nine of ten keep them (`verdict.parameters` has more).
+
         If some quantity has no mean or no sd these are not numbers, nor are their
-        errors, and the table has more columns: `5%`, `median`, `95%`, and `moments`,
-        which says `no mean`, `no sd` or nothing.
+        errors, and the table has `5%`, `median`, `95%` and `moments` as well.
 
         options: those of `arviz.summary`.
         """
-        # ArviZ's own rounding shows a parameter of size 0.001 as 0.001 with sd 0.000.
-        options = {"round_to": "none", **options}
-        table = load_arviz().summary(self.to_arviz(), **options)
-        for name in {"ess_bulk", "ess_tail"} & set(table.columns):
-            table[name] = table[name].clip(upper=self.max_ess)
-        if "mean" in table.columns and (self.moments < 2).any():
-            self._without_moments(table, options.get("labeller"))
-        return table
-
-    def _without_moments(self, table: Any, labeller: Any) -> None:
-        """Replace what does not exist in ArviZ's table by what does."""
-        named = {} if labeller is None else {"labeller": labeller}
-        whole = load_arviz().summary(self.to_arviz(), kind="stats", **named)
-        places = whole.index.get_indexer(table.index)  # some may not be asked for
-        moments = self.moments[places]
-        lost = {"mean": 1, "mcse_mean": 2, "sd": 2, "mcse_sd": 2}
-        for name in set(lost) & set(table.columns):
-            table[name] = table[name].astype(float).mask(moments < lost[name])
-        leading = self.unconstrained.shape[:2]
-        flat = [v.reshape(math.prod(leading), -1) for v in self.draws.values()]
-        values = np.concatenate(flat, axis=1)[:, places]
-        for name, probability in (("5%", 0.05), ("median", 0.5), ("95%", 0.95)):
-            table[name] = np.quantile(values, probability, axis=0)
-        table["moments"] = [WORDS[number] for number in moments]
+        return summary(self, options)
 
     @property
     def is_exact(self) -> bool:
@@ -350,25 +325,3 @@ def _is_below(
     values: Callable[[Any], np.ndarray], cut: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
     return (values(theta) <= cut).astype(float)
-
-
-def _to_arviz(
-    groups: dict[str, dict[str, np.ndarray]],
-    attributes: dict[str, Any],
-    dims: dict[str, list[str]],
-    coords: dict[str, Any],
-) -> Any:
-    """ArviZ's container: InferenceData before version 1, DataTree since.
-
-    groups: arrays of shape (chain, draw, ...) by name.
-    """
-    az = load_arviz()
-    groups = {name: values for name, values in groups.items() if values}
-    if int(az.__version__.split(".")[0]) < 1:
-        data = az.from_dict(**groups, coords=coords, dims=dims)
-    else:
-        data = az.from_dict(groups, coords=coords, dims=dims)
-    data.attrs.update(attributes)
-    for name in groups:
-        data[name].attrs.update(attributes)
-    return data

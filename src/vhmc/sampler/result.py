@@ -9,6 +9,7 @@ from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.correction import NONE, Corrected
 from vhmc.sampler.evidence import Evidence, log_evidence
 from vhmc.sampler.modes.record import modes_of
+from vhmc.sampler.parameter_errors import parameter_errors
 from vhmc.sampler.posterior import Posterior
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
@@ -38,6 +39,16 @@ def result(
     else:
         energies = surrogate.energies(outer)
     outer_check = None if check is None else check.outside(evaluator.layer)
+    uncorrected = evaluator.outward(attempt.theta)
+    if outer_check is not None:
+        ess, is_corrected = attempt.drawn.ess, correction != NONE
+        if verdict.exact_statistics is not None:
+            ess = verdict.exact_statistics.exact_ess
+        elif is_corrected:
+            ess = min(ess, outer_check.effective_size)
+        space, concerns = evaluator.target.parameters, verdict.concerns
+        found = parameter_errors(outer_check, space, ess, is_corrected, concerns)
+        verdict = verdict._replace(parameters=found)
     return Posterior(
         parameters=evaluator.target.parameters,
         unconstrained=outer.reshape(theta.shape),
@@ -49,7 +60,7 @@ def result(
         correction=correction,
         modes=modes_of(surrogate, outer_check, evaluator.target.parameters),
         check=outer_check,
-        uncorrected=evaluator.outward(attempt.theta),
+        uncorrected=uncorrected,
         evaluation_log=evaluator.evaluation_log,
         structure=structure.with_hubs(surrogate.hubs),
         evidence=_evidence(attempt),

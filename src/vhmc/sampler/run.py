@@ -348,7 +348,8 @@ class Run:
         log = self._evaluator.log
         around = self._surroundings
         parts = attempt, around.modes, around.wide, log, labels
-        verdict = assess(*parts, doubts).because_of(self._inspection.concerns)
+        verdict = assess(*parts, self._target.parameters, doubts)
+        verdict = verdict.because_of(self._inspection.concerns)
         return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:

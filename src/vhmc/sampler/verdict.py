@@ -1,4 +1,7 @@
-"""The verdict: how far draws can be trusted, in one word and the reasons for it."""
+"""The verdict: how far draws can be trusted, in one word and the reasons for it.
+
+Limits are fitted to true errors by benchmarks/fit_verdict.py.
+"""
 
 import dataclasses
 from dataclasses import dataclass
@@ -59,6 +62,7 @@ class Statistics:
     stein_mean_error, stein_sd_error: worst errors of means, in posterior sd, and
         relative errors of sds, to first order from the score errors.
     weighted_mean_error, weighted_sd_error: the same from the importance weights.
+    error_bound: the largest bound of an error by number (`Verdict.parameters`).
     rhat, ess: of the worst coordinate of chains on the surrogate.
     ess_per_draw: the latter by the number of draws.
     num_checks: checked draws.
@@ -75,11 +79,11 @@ class Statistics:
     """
 
     importance_efficiency: float = limit(
-        *(LOW, 0.8, 0.4),
+        *(LOW, 0.62, 0.4),
         "importance efficiency {value:.2f}: the surrogate misses part of the posterior",
     )
     tempered_efficiency: float = limit(
-        *(LOW, 0.75, 0.02),
+        *(LOW, 0.62, 0.02),
         "importance efficiency {value:.2f} by draws of the tempered surrogate: the "
         "surrogate leaves out part of the posterior",
     )
@@ -97,7 +101,7 @@ class Statistics:
         "{value:.1%} of the draws lie where the surrogate is far too low",
     )
     largest_log_weight: float = limit(
-        *(HIGH, 2.0, 5.0),
+        *(HIGH, 2.9, 5.0),
         "the largest log weight is {value:.1f} nats above the median: the surrogate "
         "hardly covers part of the mass",
     )
@@ -116,7 +120,7 @@ class Statistics:
         "score errors at draws put the mean of a parameter off by {value:.2f} sd",
     )
     stein_sd_error: float = limit(
-        *(HIGH, 0.06, 0.5),
+        *(HIGH, 0.08, 0.5),
         "score errors at draws put the sd of a parameter off by {value:.0%}",
     )
     weighted_mean_error: float = limit(
@@ -125,11 +129,15 @@ class Statistics:
     weighted_sd_error: float = limit(
         *(HIGH, 0.15, 0.5), "importance weights put an sd off by {value:.0%}"
     )
+    error_bound: float = limit(
+        *(HIGH, 0.4, 1.0),
+        "a mean may be off by {value:.2f} sd, or an sd by as much of itself",
+    )
     rhat: float = limit(
         *(HIGH, 1.02, 1.1), "R-hat {value:.3g}: chains on the surrogate disagree"
     )
     ess_per_draw: float = limit(
-        *(LOW, 0.15, 0.005),
+        *(LOW, 0.1, 0.005),
         "effective sample size {value:.1%} of the draws: chains on the surrogate mix "
         "slowly and may not have visited all of it",
     )
@@ -180,6 +188,25 @@ ABOUT_SURROGATE = (
 )
 
 
+class ParameterError(NamedTuple):
+    """How far one number of the user's space is to be trusted.
+
+    Of a number without moments, errors are those of normal scores of its ranks.
+
+    mean_error: what the checks put the mean of the draws off by, in posterior sd.
+    mean_bound: of the size of the mean's error; nine of ten keep it.
+    sd_error, sd_bound: the same of the sd, relative.
+    status: `good`, `caution` or `bad`.
+    """
+
+    name: str
+    mean_error: float
+    mean_bound: float
+    sd_error: float
+    sd_bound: float
+    status: str
+
+
 class Verdict(NamedTuple):
     """How far to trust the draws.
 
@@ -187,6 +214,9 @@ class Verdict(NamedTuple):
     reasons: what speaks against them, the worst first; empty if nothing does.
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
+    concerns: doubts that are not among the statistics, each with its status.
+    parameters: errors of every number of the user's space, in the order of the summary;
+        none where no draw was checked.
     notes: what else to know of the posterior; it does not speak against the draws.
     draws_statistics: of `check`: errors by parameter.
     """
@@ -195,6 +225,8 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...]
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
+    concerns: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[ParameterError, ...] = ()
     notes: tuple[str, ...] = ()
     draws_statistics: Any = None
 
@@ -217,7 +249,11 @@ class Verdict(NamedTuple):
         ordered = sorted(causes, key=lambda cause: -RANKS.index(cause[0]))
         status = max([self.status, *(cause[0] for cause in causes)], key=RANKS.index)
         sentences = [sentence for _, sentence in ordered]
-        return self._replace(status=status, reasons=(*sentences, *self.reasons))
+        return self._replace(
+            status=status,
+            reasons=(*sentences, *self.reasons),
+            concerns=(*causes, *self.concerns),
+        )
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in self.reasons]
@@ -243,7 +279,7 @@ def judge(statistics: Statistics, concerns: list[tuple[str, str]]) -> Verdict:
             f"largest score errors: {statistics.worst_parameter}; raise the budget or "
             "reparameterise"
         )
-    return Verdict(RANKS[rank], tuple(reasons), statistics)
+    return Verdict(RANKS[rank], tuple(reasons), statistics, concerns=tuple(concerns))
 
 
 def judge_exact(verdict: Verdict, statistics: ExactStatistics) -> Verdict:
@@ -264,7 +300,9 @@ def judge_exact(verdict: Verdict, statistics: ExactStatistics) -> Verdict:
         rank = max(rank, RANKS.index(verdict.status))
     if rank and verdict.reasons:
         reasons += [ABOUT_SURROGATE, *verdict.reasons]
-    return Verdict(RANKS[rank], tuple(reasons), verdict.statistics, statistics)
+    return verdict._replace(
+        status=RANKS[rank], reasons=tuple(reasons), exact_statistics=statistics
+    )
 
 
 def unchecked(reason: str) -> Verdict:

@@ -99,7 +99,7 @@ def _in_processes(
     jobs: Sequence[Job], path: Path | None, workers: int
 ) -> Iterator[Row]:
     """Rows of each problem as its process has finished it."""
-    with _environment(ONE_THREAD):
+    with environment(ONE_THREAD):
         pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
         try:
             futures = [pool.submit(_all_runs, job, path) for job in jobs]
@@ -114,7 +114,7 @@ def _in_processes(
 
 
 @contextmanager
-def _environment(changes: dict[str, str]) -> Iterator[None]:
+def environment(changes: dict[str, str]) -> Iterator[None]:
     """Children inherit it when they are spawned, before they load NumPy and JAX."""
     before = dict(os.environ)
     os.environ.update(changes)

@@ -57,8 +57,11 @@ class Row(NamedTuple):
         )
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Rows of an earlier run; a last line that was cut off is taken out of the file."""
+def read_rows(path: Path, kind: type[Any] = Row) -> list[Any]:
+    """Rows of an earlier run; a last line that was cut off is taken out of the file.
+
+    kind: of the rows, a named tuple of texts and numbers.
+    """
     if not path.exists():
         return []
     whole, newline, cut = path.read_text().rpartition("\n")
@@ -67,18 +70,18 @@ def read_rows(path: Path) -> list[Row]:
     lines = list(csv.reader(whole.splitlines()))
     if not lines:
         return []
-    if tuple(lines[0]) != Row._fields or any(len(x) != len(lines[0]) for x in lines):
+    if tuple(lines[0]) != kind._fields or any(len(x) != len(lines[0]) for x in lines):
         raise ValueError(f"{path} is not of this benchmark: choose another folder")
-    return [_parsed(line) for line in lines[1:]]
+    return [_parsed(line, kind) for line in lines[1:]]
 
 
-def start_file(path: Path) -> None:
+def start_file(path: Path, kind: type[Any] = Row) -> None:
     """Write the header, before workers start that might each write one."""
     if not path.exists() or not path.stat().st_size:
-        path.write_text(_lines([Row._fields]))
+        path.write_text(_lines([kind._fields]))
 
 
-def append_row(path: Path, row: Row) -> None:
+def append_row(path: Path, row: tuple) -> None:
     """Add a row in one write, so that worker processes can share the file."""
     with path.open("a") as file:
         file.write(_lines([row]))
@@ -90,10 +93,9 @@ def _lines(rows: Iterable[tuple]) -> str:
     return text.getvalue()
 
 
-def _parsed(cells: list[str]) -> Row:
-    kinds = Row.__annotations__.values()
+def _parsed(cells: list[str], kind: type[Any]) -> Any:
     values: list[Any] = [
-        cell == "True" if kind is bool else kind(cell)
-        for cell, kind in zip(cells, kinds, strict=True)
+        cell == "True" if entry is bool else entry(cell)
+        for cell, entry in zip(cells, kind.__annotations__.values(), strict=True)
     ]
-    return Row(*values)
+    return kind(*values)

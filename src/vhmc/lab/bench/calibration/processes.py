@@ -26,7 +26,7 @@ def lotka_volterra() -> Model:
             growth = rates[0] - rates[1] * predators
             return jnp.stack([growth, rates[3] * prey - rates[2]])
 
-        return _solve(field, jnp.log(initial), num_times=20, time=1.0, substeps=10)
+        return solve(field, jnp.log(initial), num_times=20, time=1.0, substeps=10)
 
     rng = np.random.default_rng(4)
     truth = log_populations(np.array([0.55, 0.028, 0.8, 0.024]), np.array([33.0, 6.0]))
@@ -55,7 +55,7 @@ def sir_epidemic() -> Model:
             return jnp.stack([-new, new - recovery * ill])
 
         start = jnp.stack([people - first, first])
-        return _solve(field, start, num_times=14, time=1.0, substeps=10)[1:, 1]
+        return solve(field, start, num_times=14, time=1.0, substeps=10)[1:, 1]
 
     rng = np.random.default_rng(5)
     rates = np.asarray(infected(1.7, 0.5, jnp.asarray(2.0)))
@@ -160,7 +160,7 @@ def change_point() -> Model:
     return Model(log_density, init, dict.fromkeys(init, positive))
 
 
-def _solve(field, initial, num_times: int, time: float, substeps: int) -> Array:
+def solve(field, initial, num_times: int, time: float, substeps: int) -> Array:
     """Runge-Kutta of order four: states at 0 and at multiples of `time`."""
     width = time / substeps
 
