@@ -153,4 +153,24 @@ HIERARCHICAL = Model(
     800,
 )
 
+
+# Four data of the square of a number, whose sign they do not tell.
+def _square_data(key, values):
+    return values["x"] ** 2 + 1.5 * jax.random.normal(key, (4,))
+
+
+def _square_density(values, data):
+    residuals = (data - values["x"] ** 2) / 1.5
+    return -0.5 * (values["x"] / 2) ** 2 - 0.5 * jnp.sum(residuals**2)
+
+
+SQUARE = Model(
+    {"x": 1.0},
+    {},
+    lambda key: 2 * jax.random.normal(key, (1,)),
+    _square_data,
+    _square_density,
+    800,
+)
+
 MODELS = {"normal": NORMAL, "logistic": LOGISTIC, "hierarchical": HIERARCHICAL}

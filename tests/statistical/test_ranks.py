@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vhmc
-from tests.statistical.models import MODELS
+from tests.statistical.models import MODELS, SQUARE
 from tests.statistical.ranks import BINS, FALSE_ALARM, Replicates, p_values, rank
 from vhmc.sampler.check import Chosen, check
 from vhmc.sampler.correction import CORRECTIONS, Uncorrected
@@ -127,4 +127,24 @@ def test_ranks_of_whole_runs_are_uniform(name, number, seed):
             posterior = vhmc.sample(target, MODELS[name].budget, seed=i)
         draws = posterior.unconstrained.reshape(-1, target.dim)
         ranks.append(rank(draws[rng.permutation(len(draws))[:KEPT]], truth))
+    assert p_values(np.array(ranks)).min() > FALSE_ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_ranks_of_exact_runs_of_two_modes_are_uniform(seed):
+    """The sign is not known: most posteriors have two modes, some only one."""
+    replicates = Replicates(SQUARE, seed)
+    ranks, num_modes = [], []
+    for i in range(120):
+        truth, target = replicates(i)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            posterior = vhmc.sample(
+                target, SQUARE.budget, seed=i, correction="exact", chains=KEPT
+            )
+        # The last of every chain: independent of each other.
+        ranks.append(rank(posterior.unconstrained[:, -1], truth))
+        num_modes.append(len(posterior.modes))
+    assert np.mean(np.array(num_modes) > 1) > 0.4
     assert p_values(np.array(ranks)).min() > FALSE_ALARM

@@ -19,6 +19,8 @@ from vhmc.transport.transport_map import TransportMap
 FEWEST, MOST = 2, 3
 """Labels whose orders are tried. Four have 24 orders, more than a budget can sample."""
 MAX_SETS = 3
+PASSES = 4
+"""Over all draws, to match their labels, at most."""
 EQUAL = 1e-7
 """Relative difference of energies up to which they are the same."""
 DRAWS_BY_DIM, DRAWS = 20, 100
@@ -169,17 +171,27 @@ def matched_draws(
     values: parameters by name, of shape (chain, draw, ...).
     centre: unconstrained.
     """
-    scales = _scales({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
-    middle = _scaled(space.constrain(centre[None]), scales)
-    near = {name: value[0] for name, value in middle.items()}
+    middle = {name: v[0] for name, v in space.constrain(centre[None]).items()}
     moved = {name: np.array(values[name]) for name in space.shapes}
     leading = next(iter(moved.values())).shape[:2]
     for labels in label_sets(space, np.inf):
-        for place in np.ndindex(*leading):
-            own = {name: moved[name][place] for name in labels.axes}
-            order = labels.matched(_scaled(own, scales), near)
-            for name, value in labels.reordered(own, order).items():
-                moved[name][place] = value
+        # Draws of all copies are wide; once they are matched their widths are known.
+        for _ in range(PASSES):
+            flat = {
+                name: moved[name].reshape(-1, *space.shapes[name]) for name in moved
+            }
+            scales = _scales(flat)
+            near, has_changed = _scaled(middle, scales), False
+            for place in np.ndindex(*leading):
+                own = {name: moved[name][place] for name in labels.axes}
+                order = labels.matched(_scaled(own, scales), near)
+                if order == list(range(labels.size)):
+                    continue
+                has_changed = True
+                for name, value in labels.reordered(own, order).items():
+                    moved[name][place] = value
+            if not has_changed:
+                break
     return moved
 
 
