@@ -19,6 +19,8 @@ from vhmc.numerics.hmc import energies_and_grads
 from vhmc.structure.record import Structure
 
 KIND = "vhmc run 5"
+MODE_VALUES = 4
+"""Numbers by which the place of a mode is described."""
 VERSIONED = (
     *("vhmc", "jax", "jaxlib", "equinox", "numpy", "scipy", "matplotlib", "arviz"),
     "blackjax",
@@ -180,6 +182,7 @@ def _words(posterior: Any) -> dict[str, Any]:
         "failures": dict(Counter(f.reason for f in posterior.failures).most_common(5)),
         "settings": posterior.settings,
         "evidence": _evidence(posterior),
+        "modes": _modes(posterior),
         "structure": str(posterior.structure or ""),
         "source": posterior.structure.source if posterior.structure else "none",
         "versions": versions(),
@@ -190,6 +193,33 @@ def _evidence(posterior: Any) -> str:
     """The log evidence and its error; empty if there is none."""
     has_meaning = posterior.evidence is not None and not posterior.constants
     return str(posterior.evidence) if has_meaning else ""
+
+
+def _modes(posterior: Any) -> list[dict[str, str]]:
+    """Mass and place of each mode in words; nothing if there is but one."""
+    if len(posterior.modes) < 2:
+        return []
+    space = posterior.parameters
+    shown = [
+        label
+        for name in space.names
+        for label in space.labels(name, space.shapes[name])
+    ]
+    found = []
+    for mode in posterior.modes:
+        values = space.values(mode.center[None])[0][:MODE_VALUES]
+        places = [f"{n} {v:.3g}" for n, v in zip(shown, values, strict=False)]
+        copied = mode.copy_of
+        found.append(
+            {
+                "mass": f"{mode.mass:.3f} ± {mode.error:.3f}",
+                "place": ", ".join(places),
+                "note": ""
+                if copied is None
+                else f"copy of mode {copied + 1}, relabelled",
+            }
+        )
+    return found
 
 
 def versions() -> dict[str, str]:

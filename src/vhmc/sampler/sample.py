@@ -61,8 +61,8 @@ def sample(
         Gaussian.
     warm_start: a posterior of a related model (new data, another prior), its surrogate,
         or the ledger of its run. If the model confirms at a few of its draws that the
-        posterior is there, its transport map is used and nothing is searched for, other
-        modes neither; if not, the search begins where it was.
+        posterior is there, its transport map is used and nothing is searched for; if
+        not, the search begins where it was.
     ledger: file in which every evaluation is written down as it is made. The same call
         again goes on where the file ends; with a larger budget a finished run goes on
         training.
