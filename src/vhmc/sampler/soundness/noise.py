@@ -97,18 +97,18 @@ def is_late(log: EvaluationLog) -> bool:
 
     Changes of energies are then explained by the gradients of one row later.
     """
-    theta, grad, known = log.theta, log.grad, log.is_finite
-    energy = np.where(known, log.energy, 0.0)
-    known = known[:-2] & known[1:-1] & known[2:]
-    if known.sum() < FEWEST:
+    known = log.is_finite
+    first = np.flatnonzero(known[:-2] & known[1:-1] & known[2:])
+    if len(first) < FEWEST:
         return False
-    moves, changes = theta[1:-1] - theta[:-2], energy[1:-1] - energy[:-2]
-    own = 0.5 * np.sum((grad[:-2] + grad[1:-1]) * moves, axis=1)
-    later = 0.5 * np.sum((grad[1:-1] + grad[2:]) * moves, axis=1)
+    grads = [log.grad[first + i] for i in range(3)]
+    moves = log.theta[first + 1] - log.theta[first]
+    changes = log.energy[first + 1] - log.energy[first]
+    own = 0.5 * np.sum((grads[0] + grads[1]) * moves, axis=1)
+    later = 0.5 * np.sum((grads[1] + grads[2]) * moves, axis=1)
     size = np.maximum(np.abs(changes), 1e-300)
     apart, delayed = (
-        float(np.median((np.abs(changes - said) / size)[known]))
-        for said in (own, later)
+        float(np.median(np.abs(changes - said) / size)) for said in (own, later)
     )
     return apart > LATE and delayed < STALE * apart
 
