@@ -5,6 +5,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
+from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.target import Evaluations
 from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.report.watch import LOG
@@ -27,6 +28,17 @@ NEAR = 0.01
 """Fraction of the points without a density, beyond which a wall is near the mass."""
 LEAST = 3
 """The same in points."""
+OVERFLOW = 1e30
+"""Energy beyond which numbers run out, and there is no wall."""
+LARGE = 100.0
+"""Size of a number beyond which functions of it may overflow."""
+SHRUNK = 0.01
+"""By which the way to a point without a density is cut, until there is one."""
+HALVINGS, ENOUGH = 24, 5
+"""Of the way to a point without a density, and how many with one show that the energy
+does not rise so much."""
+MAX_RISEN = 2
+"""Times that it has, after which the search's points no longer show walls."""
 WIDTH = 1.5
 """Scale of a wall, in standard deviations of the distance to it."""
 NUM_DRAWS = 1000
@@ -51,6 +63,7 @@ class WallWatch:
     def __init__(self, evaluator: CentredEvaluator, reserve: int):
         self._evaluator, self._reserve = evaluator, reserve
         self.walls: list[Wall] = []
+        self._num_risen = 0
         is_free = evaluator.layer is None and evaluator.target.observable is None
         self._left = int(SHARE * evaluator.left) if is_free else 0
         if is_free:
@@ -150,4 +163,40 @@ class WallWatch:
             number = int(unexplained(log, self.walls)[is_aimed].sum())
             if number < max(LEAST, NEAR * is_aimed.sum()):
                 return
+        elif self._num_risen >= MAX_RISEN:
+            return
+        if self._overflows(log, thetas[is_zero]):
+            self._num_risen += 1
+            return
         raise MetWall
+
+    def _overflows(self, log: EvaluationLog, points: np.ndarray) -> bool:
+        """Whether the energy rises without bound towards the nearest of some points.
+
+        Then it is too large for a number there, and there is no wall.
+
+        points: without a density, in the coordinates of the user.
+        """
+        inside = log.theta[log.energy < OVERFLOW]
+        if not len(inside):
+            return False
+        scales = np.ptp(inside, axis=0)
+        scales = np.where(scales > 0, scales, 1.0)
+        away = np.linalg.norm((points[:, None] - inside[None]) / scales, axis=2)
+        row, nearest = np.unravel_index(np.argmin(away), away.shape)
+        near, far = inside[nearest], points[row]
+        if not np.abs(far).max() > LARGE:
+            return False
+        share, num_inside = SHRUNK, 0
+        for _ in range(HALVINGS):
+            if self._evaluator.left <= self._reserve or num_inside >= ENOUGH:
+                break
+            middle = near + share * (far - near)
+            answer = self._evaluator.evaluate_outside(middle[None], PHASE)
+            if answer.reason[0] == NO_DENSITY:
+                far = middle
+            elif not answer.energy[0] < OVERFLOW:
+                return True
+            else:
+                near, num_inside, share = middle, num_inside + 1, 0.5
+        return False
