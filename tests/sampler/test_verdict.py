@@ -153,7 +153,7 @@ def test_another_mode_as_low_is_bad_and_a_high_one_is_nothing():
 
     (status, message), *_ = found([0.0, 1.0])
     assert status == "bad"
-    assert "1 of 2 starts" in message
+    assert "1 of 2 descents" in message
     assert found([0.0, 5.0])[0][0] == "caution"
     assert not found([0.0, 50.0])
     assert not found([0.0], ends[:1])
@@ -171,7 +171,6 @@ def test_a_descent_cut_off_on_the_slope_is_no_other_mode():
         return missed_modes(ends, modes, draws)
 
     assert not found(20.0, False)
-    (_, message), *_ = found(1.0, False)
-    assert "unfinished" in message
+    assert not found(1.0, False)  # not arrived, so it may be on a ridge
     (_, message), *_ = found(0.0, True)
     assert "ended in another mode" in message

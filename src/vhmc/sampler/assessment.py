@@ -145,7 +145,8 @@ def missed_modes(
 ) -> list[tuple[str, str]]:
     """Other modes in which descents ended, and near which there is no draw.
 
-    A descent that was cut off on the slope of the mode that the draws are in is none.
+    A descent that was cut off on the slope of the mode that the draws are in is none,
+    nor is one that has not arrived.
 
     ends, draws: latent, where the posterior is about round.
     modes: with latent gradients.
@@ -160,13 +161,13 @@ def missed_modes(
     lowest = modes.energies.min()
     # A mode that much higher holds a negligible mass unless it is vastly wider.
     is_low = modes.energies < lowest + dim / 2 + 8
-    is_missed = is_far & is_low & is_resting
+    is_end = modes.arrived | bool(modes.held)
+    is_missed = is_far & is_low & is_resting & is_end
     if not is_missed.any():
         return []
     gap = float(np.min(modes.energies[is_missed]) - lowest)
-    place = "in" if modes.arrived[is_missed].any() else "unfinished on the way to"
     message = (
-        f"{int(is_missed.sum())} of {len(ends)} starts ended {place} another mode, "
+        f"{int(is_missed.sum())} of {len(ends)} descents ended in another mode, "
         f"{gap:.1f} nats from the lowest, that no draw visited"
     )
     return [("bad" if gap < 3 else "caution", message)]

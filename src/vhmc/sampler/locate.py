@@ -92,7 +92,7 @@ def locate(
         raise no_start(origin, reasons)
     leg = min(LEG, max(1, left // len(descents)))
     race(descents, counted, leg, lambda: left)
-    while left >= 2 * LEG:
+    while left >= max(2 * LEG, allowance // 3):
         # Easily found, so there is time to look for another mode, or a lower one.
         best = min(descents, key=height)
         if hessian and not has_arrived(best):

@@ -10,6 +10,7 @@ from vhmc.numerics.gaussian import positive_definite
 from vhmc.sampler.locate import Located, Modes
 from vhmc.sampler.modes.look import End, Wide, has_barrier, look
 from vhmc.sampler.plan import Plan
+from vhmc.sampler.race import ARRIVED
 from vhmc.sampler.warm_up import warm_up
 from vhmc.surrogate.training_set import AWAY
 from vhmc.transport.affine import Affine, affine_from_precision
@@ -21,12 +22,16 @@ HIGHEST = 20.0
 """Nats of energy above the lowest end at which nothing is expected of an end, besides
 two for every dimension."""
 MAX_MODES = 12
+MAX_REFUSED = 3
+"""Ends that turned out to be no mode, after which no more are tried."""
 POINTS = 0.7
 """Share of the evaluations of a look that are points of the widened posterior."""
 FEWEST = 16
 """Points of a further look, at least."""
 LEAST_ROUNDS = 6
 """Rounds of training that a mode needs at least."""
+NEWTON_STEPS = 3
+"""From an end to the mode, at most."""
 DESCENTS = 10
 """Evaluations for descents without which no look is begun."""
 
@@ -67,6 +72,7 @@ def find_modes(
     found, pending = [*known], [*known[: len(known) - num_copies]]
     others: list[End] = []
     wide: list[Wide] = []
+    num_refused = 0
     number = int(share * allowance / len(pending))
     while pending:
         if len(found) == len(known):
@@ -89,10 +95,12 @@ def find_modes(
                 continue
             new = None
             num_new = len(found) + 1 - len(known)
+            is_open = len(found) < MAX_MODES and num_refused < MAX_REFUSED
             has_budget = is_affordable(evaluator, plan, num_new)
-            if end.arrived and len(found) < MAX_MODES and has_budget:
+            if end.is_over and is_open and has_budget:
                 new = _mapped(rng, evaluator, found, end, plan)
                 if new is None:
+                    num_refused += 1
                     continue
             if new is None:
                 others.append(end)
@@ -112,7 +120,7 @@ def left_over(modes: Modes, known: Sequence[TransportMap], found: Found) -> Mode
     """
     others = known[1:]
     ends = [
-        End(*row)
+        End(*row, is_over=bool(row[-1]))
         for row in zip(
             modes.ends, modes.energies, modes.grads, modes.arrived, strict=True
         )
@@ -125,7 +133,7 @@ def left_over(modes: Modes, known: Sequence[TransportMap], found: Found) -> Mode
             grads=modes.grads[:0],
             arrived=modes.arrived[:0],
         )
-    theta, energy, grad, arrived = zip(*ends, strict=True)
+    theta, energy, grad, arrived, _ = zip(*ends, strict=True)
     return modes._replace(
         ends=np.stack(theta),
         energies=np.array(energy),
@@ -157,11 +165,17 @@ def _mapped(
 ) -> TransportMap | None:
     """A map of another mode; None if it is no other one, or has next to no mass."""
     evaluate = evaluator.evaluate
+    layer = None
+    if plan.hessian:
+        rested = rest(evaluator, end, found[0].hubs)
+        if rested is None or _is_in(found, rested.end):
+            return None
+        end, layer = rested
     center = found[0].forward(np.zeros((1, found[0].dim)))[0]
     heights = evaluate(center[None], "look").energy[0]
     if not has_barrier(evaluate, end.theta, center, max(end.energy, heights)):
         return None
-    layer = _gaussian(evaluator, found[0], end, plan)
+    layer = _as_wide(found[0], end) if layer is None else layer
     modes = Modes(
         end.theta[None],
         np.array([end.energy]),
@@ -176,15 +190,42 @@ def _mapped(
     return None if masses[-1] < max(masses) - NEGLIGIBLE else transport
 
 
-def _gaussian(
-    evaluator: Evaluator, known: TransportMap, end: End, plan: Plan
-) -> Affine:
-    """Around an end, by its Hessian, or as wide as the mode that is known."""
-    if plan.hessian:
-        matrix = evaluator.hessian(end.theta, "hessian")
-        if np.isfinite(matrix).all() and np.abs(matrix).max() > 0:
+class Rested(NamedTuple):
+    """An end that is a mode, and the Gaussian there."""
+
+    end: End
+    layer: Affine
+
+
+def rest(evaluator: Evaluator, end: End, held: Sequence[int]) -> Rested | None:
+    """Newton's steps to a mode close by, by the Hessian at an end; None if it is none.
+
+    The end of a descent that has stalled on a ridge is none: there the energy curves
+    upwards, but Newton's step is long.
+
+    held: coordinates that do not count.
+    """
+    matrix = evaluator.hessian(end.theta, "hessian")
+    free = np.setdiff1d(np.arange(len(matrix)), held)
+    inner = matrix[np.ix_(free, free)]
+    if not np.isfinite(matrix).all() or np.linalg.eigvalsh(inner).min() <= 0:
+        return None
+    for _ in range(NEWTON_STEPS):
+        step = np.linalg.solve(inner, end.grad[free])
+        if step @ end.grad[free] < ARRIVED * len(free):
             precision, _ = positive_definite(matrix)
-            return affine_from_precision(end.theta, precision)
+            return Rested(end, affine_from_precision(end.theta, precision))
+        theta = end.theta.copy()
+        theta[free] -= step
+        answer = evaluator.evaluate(theta[None], "look")
+        if not answer.energy[0] < end.energy:
+            return None
+        end = End(theta, float(answer.energy[0]), answer.grad[0], True)
+    return None
+
+
+def _as_wide(known: TransportMap, end: End) -> Affine:
+    """A Gaussian around an end, as wide as the mode that is known."""
     draws = known.forward(np.random.default_rng(0).standard_normal((200, known.dim)))
     return Affine(end.theta, np.diag(np.std(draws, axis=0)))
 

@@ -39,13 +39,15 @@ class End(NamedTuple):
     """Where a descent ended.
 
     theta, energy, grad: in the coordinates of the evaluator.
-    arrived: whether it came to rest.
+    arrived: whether Newton's step is short there, by the descent's own curvature.
+    is_over: whether it gained nothing any more.
     """
 
     theta: np.ndarray
     energy: float
     grad: np.ndarray
     arrived: bool
+    is_over: bool = True
 
 
 class Wide(NamedTuple):
@@ -120,10 +122,10 @@ class Latent:
             [one[1] for one in answers]
         )
 
-    def end(self, point: Evaluated, arrived: bool) -> End:
+    def end(self, point: Evaluated, arrived: bool, is_over: bool) -> End:
         """A latent point as one of the evaluator's."""
         theta, energy, grad = self._answers[point.theta.tobytes()]
-        return End(theta, float(energy), grad, arrived)
+        return End(theta, float(energy), grad, arrived, is_over)
 
     def is_home(self, x: np.ndarray) -> np.ndarray:
         """Whether latent points are in a mode that is known."""
@@ -185,7 +187,7 @@ def look(
         ended, cost = _descended(latent, x[chosen], allowance)
         allowance -= cost
         new = [end for end in ended if end.is_other]
-        found += [latent.end(end.point, end.arrived) for end in new]
+        found += [latent.end(end.point, end.arrived, end.is_over) for end in new]
         # What leads to an end that is known now is explained.
         is_left = np.ones(len(x), dtype=bool)
         is_left[chosen] = False
@@ -224,10 +226,11 @@ def _widened(
 
 
 class _LatentEnd(NamedTuple):
-    """Of a descent: where, whether it came to rest, and in a mode that is not known."""
+    """Of a descent: where, how far it came, and whether in a mode that is not known."""
 
     point: Evaluated
     arrived: bool
+    is_over: bool
     is_other: bool
 
 
@@ -251,12 +254,13 @@ def _descended(
         if descent.path:
             last = descent.path[-1]
             is_home = points_home(descent) or bool(latent.is_home(last.theta[None])[0])
-            ends.append(_LatentEnd(last, has_ended(descent), not is_home))
+            rested = has_arrived(descent), has_ended(descent)
+            ends.append(_LatentEnd(last, *rested, not is_home))
     return ends, sum(descent.num_asked for descent in descents)
 
 
 def has_ended(descent: Descent) -> bool:
-    """Whether a descent has come to rest in a mode."""
+    """Whether a descent has come to rest, or gains nothing any more."""
     return has_arrived(descent) or is_finished(descent)
 
 

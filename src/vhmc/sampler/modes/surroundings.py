@@ -74,6 +74,9 @@ class Surroundings:
             return []
         # Where there are several there may be more: what is left is for looking.
         allowance = plan.look or self._evaluator.left // 2 - plan.correction
+        if plan.look and known[0].cliques is not None:
+            # All but a few hubs are about normal given these: there is less to see.
+            allowance //= 2
         found = find_modes(
             *(self._rng, self._evaluator, known, self.modes),
             *(plan._replace(look=0), allowance),
