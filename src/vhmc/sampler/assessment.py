@@ -83,7 +83,7 @@ def assess(
         ess_per_draw=drawn.ess_per_draw,
         ess=drawn.ess,
         num_checks=len(check.theta),
-        mass_outside=float(outside(attempt, wide).mass.sum()),
+        mass_outside=min(float(outside(attempt, wide).mass.sum()), 1.0),
         failed_fraction=float(np.mean(is_failed[is_aimed])),
         pareto_k=check.pareto_k,
         single_trajectory_rate=_mean([r.single_trajectory for r in last]),

@@ -19,9 +19,9 @@ from vhmc.evaluation.space import Space
 from vhmc.sampler.check import Check
 from vhmc.sampler.verdict import RANKS, ParameterError
 
-OF_MEANS = 1.5, 0.026, 0.13, 2.7, 0.0
+OF_MEANS = 0.6, 0.0, 0.27, 3.6, 0.0
 """Weights of the sources of errors of means, by benchmarks/fit_verdict.py."""
-OF_SDS = 0.87, 9.5, 2.7, 2.6, 0.032
+OF_SDS = 5.6, 0.0, 0.0, 5.8, 0.00021
 """Weights of the sources of errors of sds, by benchmarks/fit_verdict.py."""
 DOUBTFUL, BAD = 0.25, 1.0
 """Bounds of an error beyond which a number is doubtful, and bad."""

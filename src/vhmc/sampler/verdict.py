@@ -79,11 +79,11 @@ class Statistics:
     """
 
     importance_efficiency: float = limit(
-        *(LOW, 0.62, 0.4),
+        *(LOW, 0.57, 0.4),
         "importance efficiency {value:.2f}: the surrogate misses part of the posterior",
     )
     tempered_efficiency: float = limit(
-        *(LOW, 0.62, 0.02),
+        *(LOW, 0.34, 0.02),
         "importance efficiency {value:.2f} by draws of the tempered surrogate: the "
         "surrogate leaves out part of the posterior",
     )
@@ -111,12 +111,12 @@ class Statistics:
         "last rounds of training",
     )
     score_error: float = limit(
-        *(HIGH, 0.3, 3.0),
+        *(HIGH, 0.53, 3.0),
         "squared score error {value:.2g} by dimension, where a standard normal's own "
         "score has 1",
     )
     stein_mean_error: float = limit(
-        *(HIGH, 0.1, 0.5),
+        *(HIGH, 0.147, 0.5),
         "score errors at draws put the mean of a parameter off by {value:.2f} sd",
     )
     stein_sd_error: float = limit(
@@ -124,7 +124,7 @@ class Statistics:
         "score errors at draws put the sd of a parameter off by {value:.0%}",
     )
     weighted_mean_error: float = limit(
-        *(HIGH, 0.12, 0.4), "importance weights put a mean off by {value:.2f} sd"
+        *(HIGH, 0.145, 0.4), "importance weights put a mean off by {value:.2f} sd"
     )
     weighted_sd_error: float = limit(
         *(HIGH, 0.15, 0.5), "importance weights put an sd off by {value:.0%}"

@@ -16,19 +16,12 @@ SAME = 0.02
 """Relative difference of two ratios that are the same."""
 GROSS = 0.1
 """Relative error at which a gradient is of no use for a search."""
+LONG, LONGEST = 1.0, 1e6
+"""Change of the energy on a long step, in nats, and how much longer it may be."""
+ROUGH = 0.5
+"""Relative error of a long step over that of a short one, below which it is noise."""
 MOST_NAMED = 4
 """Parameters that are named one by one."""
-
-
-class Fault(NamedTuple):
-    """What is wrong with a gradient.
-
-    sentence: names the parameters and the ratios seen.
-    is_gross: whether no search could use it.
-    """
-
-    sentence: str
-    is_gross: bool
 
 
 class Group(NamedTuple):
@@ -49,6 +42,19 @@ class Group(NamedTuple):
         if self.secant.predicted == 0:
             return float("inf")
         return self.secant.change / self.secant.predicted
+
+
+class Fault(NamedTuple):
+    """What is wrong with a gradient.
+
+    sentence: names the parameters and the ratios seen.
+    is_gross: whether no search could use it.
+    worst: the step that is explained worst; None where none was made.
+    """
+
+    sentence: str
+    is_gross: bool
+    worst: Group | None = None
 
 
 def find_fault(
@@ -96,9 +102,26 @@ def find_fault(
     sizes = [max(abs(one.secant.change), abs(one.secant.predicted)) for one in groups]
     total = max(sum(sizes), 1e-300)
     error = sum(abs(one.secant.error) for one in wrong)
-    largest = max(abs(group.secant.relative) for group in wrong)
-    is_gross = largest > GROSS and error > TOLERANCE * total
-    return Fault(sentence, is_gross)
+    largest = max(wrong, key=lambda group: abs(group.secant.relative))
+    is_gross = abs(largest.secant.relative) > GROSS and error > TOLERANCE * total
+    return Fault(sentence, is_gross, largest)
+
+
+def is_rough(evaluate: Evaluate, base: Evaluated, worst: Group) -> bool:
+    """Whether a gradient that is wrong on a short step is right on a long one.
+
+    Then energies or gradients are rough, as those of a solver with a loose tolerance.
+
+    worst: the short step; the long one changes the energy by about a nat.
+    """
+    predicted = abs(worst.secant.predicted)
+    if not predicted > 0:
+        return False
+    step = worst.step * min(LONG / predicted, LONGEST)
+    (seen,) = move(evaluate, base, step[None])
+    if seen is None:
+        return False
+    return abs(seen.relative) < ROUGH * abs(worst.secant.relative)
 
 
 def _everywhere(wrong: list[Group], groups: list[Group]) -> str | None:

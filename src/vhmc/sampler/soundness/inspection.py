@@ -8,10 +8,12 @@ from vhmc.evaluation.evaluator import Evaluator, RunFailure
 from vhmc.report.watch import LOG
 from vhmc.sampler.descents import Evaluated
 from vhmc.sampler.locate import Modes
-from vhmc.sampler.soundness.gradient import Fault, find_fault
+from vhmc.sampler.soundness.gradient import Fault, find_fault, is_rough
 from vhmc.sampler.soundness.mass import flat_directions, without_mass
 from vhmc.sampler.soundness.noise import (
+    HARMLESS,
     LATE_SENTENCE,
+    ROUGH_SENTENCE,
     Repeated,
     is_late,
     repeat,
@@ -52,7 +54,7 @@ class Inspection:
 
     def __init__(self, evaluator: Evaluator, labels: Sequence[str]):
         self._evaluator, self._labels = evaluator, labels
-        self._is_checked = False
+        self._is_checked = self._is_rough = False
         self._repeated: Repeated | None = None
         self.concerns: list[tuple[str, str]] = []
         self.is_hopeless = False
@@ -140,6 +142,13 @@ class Inspection:
         most = min(max(self._left, len(base.theta)), self._evaluator.left // 2)
         fault = find_fault(evaluate, base, compared.step, self._labels, most, sd)
         if fault is None:
+            return
+        worst = fault.worst
+        if worst is not None and most and is_rough(evaluate, base, worst):
+            size = abs(worst.secant.error)
+            if size > HARMLESS and not self._is_rough:
+                self._is_rough = True
+                self._note("caution", ROUGH_SENTENCE.format(size=size))
             return
         if fault.is_gross and is_fatal:
             raise self._failure(fault)

@@ -21,6 +21,11 @@ LATE = 0.2
 """Relative error of predicted changes of energies above which a delay is looked for."""
 FEWEST = 8
 """Points that are enough to see either."""
+ROUGH_SENTENCE = (
+    "the log density is rough: on a short step it changes by {size:.2g} nats that its "
+    "gradient does not explain, though it does on a long one; tighten the tolerances "
+    "of a solver"
+)
 LATE_SENTENCE = (
     "the gradient is late: it is that of the evaluation before; is an array filled "
     "again by the next call, or a cache not renewed?"
