@@ -22,6 +22,11 @@ from vhmc.transport.transport_map import TransportMap
 
 WIDTHS = 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 25.0, 100.0
 """Factors by which the posterior is widened, in turn."""
+UNEVEN = 1.0
+"""Spread of the logarithms of widths, for half of the points.
+
+With it a normal of other widths in ten dimensions is met by 6 % of them, else by 0.5 %.
+"""
 MAX_DESCENTS = 8
 LEAST_DESCENT, LONGEST = 12, 25
 """Evaluations of one descent, at least and at most."""
@@ -208,7 +213,11 @@ def _widened(
     widths = np.sort(np.resize(WIDTHS, number))
     free = np.setdiff1d(np.arange(dim), latent.held)
     x = rng.standard_normal((number, dim))
-    x[:, free] *= widths[:, None]
+    sds = np.tile(widths[:, None], len(free))
+    # Half of the points more in some directions: another mode is wide in its own.
+    factors = rng.standard_normal(sds[1::2].shape)
+    sds[1::2] *= np.exp(UNEVEN * factors - UNEVEN**2 / 2)
+    x[:, free] *= sds
     if not number:
         return Wide(x, np.zeros(0), np.zeros(0)), x, x
     answer = latent.evaluate(x)
@@ -216,8 +225,8 @@ def _widened(
     with np.errstate(all="ignore"):
         log_det = transport.inverse_and_log_det(theta)[1]
     log_det = np.nan_to_num(log_det, nan=np.inf)
-    squares = np.sum(x[:, free] ** 2, axis=1)[:, None]
-    logs = -0.5 * squares / widths**2 - len(free) * np.log(widths)
+    # Of all normals together, whichever each point is from.
+    logs = -0.5 * x[:, free] ** 2 @ (sds**-2).T - np.sum(np.log(sds), axis=1)
     log_density = logsumexp(logs, axis=1) - np.log(number) - log_det
     log_density -= 0.5 * np.sum(x[:, latent.held] ** 2, axis=1)
     log_density -= 0.5 * dim * np.log(2 * np.pi)
