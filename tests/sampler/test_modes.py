@@ -180,6 +180,12 @@ def test_only_what_is_apart_is_a_copy(rng):
     assert copies_among(space, centres, draws) == [None, 0, None, None]
 
 
+def test_a_single_number_has_no_labels(rng):
+    space = Parameters({"x": 0.0}, {})
+    centres = np.array([[-4.0], [4.0]])
+    assert copies_among(space, centres, rng.standard_normal((100, 1))) == [None, None]
+
+
 def test_matched_draws_keep_their_values(rng):
     space = Parameters({"a": np.zeros(2)}, {})
     values = {"a": rng.standard_normal((2, 50, 2)) + np.array([-5.0, 5.0])}

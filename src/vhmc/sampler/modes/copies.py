@@ -154,7 +154,7 @@ def copies_among(
     """
     scales = _scales(space.constrain(draws))
     values = _scaled(space.constrain(centres), scales)
-    rows = [{k: v[i] for k, v in values.items()} for i in range(len(centres))]
+    rows = [_row(values, i) for i in range(len(centres))]
     found: list[int | None] = []
     for i, here in enumerate(rows):
         earlier = [j for j in range(i) if found[j] is None]
@@ -171,7 +171,7 @@ def matched_draws(
     values: parameters by name, of shape (chain, draw, ...).
     centre: unconstrained.
     """
-    middle = {name: v[0] for name, v in space.constrain(centre[None]).items()}
+    middle = _row(space.constrain(centre[None]), 0)
     moved = {name: np.array(values[name]) for name in space.shapes}
     leading = next(iter(moved.values())).shape[:2]
     for labels in label_sets(space, np.inf):
@@ -207,6 +207,11 @@ def _is_copy(
         if _gap(moved, there) < CLOSE and order != list(range(labels.size)):
             return True
     return False
+
+
+def _row(values: Mapping[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
+    """One of several points; a number stays an array."""
+    return {name: np.asarray(value[index]) for name, value in values.items()}
 
 
 def _gap(here: Mapping[str, np.ndarray], there: Mapping[str, np.ndarray]) -> float:
