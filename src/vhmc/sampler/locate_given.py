@@ -14,11 +14,15 @@ from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
 from vhmc.sampler.descents import Descent, descend
 from vhmc.sampler.first_gaussian import first_layer, path_layer
-from vhmc.sampler.locate import MAX_STARTS, PER_START, Located, modes_of
+from vhmc.sampler.locate import MAX_STARTS, Located, modes_of
 from vhmc.sampler.race import is_finished
 from vhmc.sampler.starts import no_start, starts
 from vhmc.transport.affine import evidence_bound
 
+PER_DESCENT, PER_DIM = 40, 1.5
+"""Evaluations for each descent, at least and by dimension. They share no gradients, as
+each holds other values: with 40 those of a Poisson mixed model in 45 dimensions did not
+arrive."""
 NUM_DRAWS = 6
 """At the end of each descent."""
 
@@ -36,7 +40,8 @@ def locate_given(
     origin, allowance, hessian: as in `locate`.
     held: coordinates that keep the values of each start.
     """
-    number = int(np.clip(allowance // PER_START, 1, MAX_STARTS))
+    most = max(PER_DESCENT, PER_DIM * len(origin))
+    number = int(np.clip(allowance // most, 1, MAX_STARTS))
     descents = [Descent(start) for start in starts(rng, origin, number)]
     reasons: list[np.ndarray] = []
 
