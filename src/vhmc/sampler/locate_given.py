@@ -19,7 +19,7 @@ from vhmc.sampler.race import is_finished
 from vhmc.sampler.starts import no_start, starts
 from vhmc.transport.affine import evidence_bound
 
-PER_DESCENT, PER_DIM = 40, 1.5
+PER_DESCENT, PER_DIM = 40, 1.4
 """Evaluations for each descent, at least and by dimension. They share no gradients, as
 each holds other values: with 40 those of a Poisson mixed model in 45 dimensions did not
 arrive."""
