@@ -19,6 +19,8 @@ from vhmc.sampler.race import is_finished
 from vhmc.sampler.starts import no_start, starts
 from vhmc.transport.affine import evidence_bound
 
+FEWEST = 3
+"""Descents, if the allowance suffices for so many."""
 PER_DESCENT, PER_DIM = 40, 1.4
 """Evaluations for each descent, at least and by dimension. They share no gradients, as
 each holds other values: with 40 those of a Poisson mixed model in 45 dimensions did not
@@ -41,7 +43,8 @@ def locate_given(
     held: coordinates that keep the values of each start.
     """
     most = max(PER_DESCENT, PER_DIM * len(origin))
-    number = int(np.clip(allowance // most, 1, MAX_STARTS))
+    least = int(np.clip(allowance // PER_DESCENT, 1, FEWEST))
+    number = int(np.clip(allowance // most, least, MAX_STARTS))
     descents = [Descent(start) for start in starts(rng, origin, number)]
     reasons: list[np.ndarray] = []
 
