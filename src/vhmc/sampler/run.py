@@ -6,45 +6,32 @@ from collections.abc import Sequence
 import numpy as np
 
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
-from vhmc.evaluation.evaluator import Interrupted, RunFailure
+from vhmc.evaluation.evaluator import Interrupted
 from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
-from vhmc.report.status import Moment
 from vhmc.report.watch import LOG, Watch
 from vhmc.sampler.assessment import assess
 from vhmc.sampler.attempt import Attempt
-from vhmc.sampler.black_box_graph import ROUNDS, num_missing, refined
+from vhmc.sampler.black_box_graph import ROUNDS
 from vhmc.sampler.clock import Clock
-from vhmc.sampler.closed_form import closed_form
-from vhmc.sampler.correction import (
-    CORRECTIONS,
-    NONE,
-    Corrected,
-    Uncorrected,
-    resolve,
-)
-from vhmc.sampler.locate import Modes, modes_of
-from vhmc.sampler.model_graph import behind, fitting_graph, labels_of, links_of
+from vhmc.sampler.ending import Ending, moment
+from vhmc.sampler.first_map import Finder, no_modes
+from vhmc.sampler.known_graph import KnownGraph
+from vhmc.sampler.model_graph import behind, labels_of
 from vhmc.sampler.modes.ensemble import Ensemble, Setting
 from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
-from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport
-from vhmc.sampler.search import search
 from vhmc.sampler.soundness.inspection import Inspection
 from vhmc.sampler.training import LAST
-from vhmc.sampler.verdict import RANKS, Verdict, unchecked
+from vhmc.sampler.verdict import unchecked
 from vhmc.sampler.walls.recast import recast
 from vhmc.sampler.walls.watch import MetWall, WallWatch
-from vhmc.sampler.warm_start import confirm
-from vhmc.sampler.warm_up import warm_up, warm_up_along
-from vhmc.sampler.warm_up_skewed import warm_up_skewed
 from vhmc.structure.record import Structure
 from vhmc.surrogate.near_mass import affine_map
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.transport.affine import Affine
-from vhmc.transport.graph import Graph
 from vhmc.transport.layer import AbstractLayer
 from vhmc.transport.transport_map import TransportMap
 
@@ -87,7 +74,7 @@ class Run:
             with one_thread():
                 posterior = self._to_end(budgets, old)
         except Interrupted:
-            return self._cut_short()
+            return self._ending.cut_short(self._attempts, self._ensemble)
         self.is_complete = True
         return posterior
 
@@ -119,14 +106,14 @@ class Run:
         self._rng = np.random.default_rng(self._settings.seed)
         self._attempts: list[Attempt] = []
         self._ensemble: Ensemble | None = None
-        nowhere = _no_modes(self._target.dim)
+        nowhere = no_modes(self._target.dim)
         self._surroundings = Surroundings(self._rng, self._evaluator, nowhere)
         self._evaluator.use(self._first_layer)
         reserve = self._plan.reserve + LEAST_ROUNDS * self._plan.chains
         self._walls = WallWatch(self._evaluator, reserve)
         labels = labels_of(self._target.parameters)
         self._inspection = Inspection(self._evaluator, labels)
-        self._use(self._first_structure)
+        self._known = KnownGraph(self._first_structure, self._target.parameters)
 
     def _planned(self, budget: int) -> Plan:
         return plan(self._target, budget, self._settings.correction)
@@ -153,54 +140,11 @@ class Run:
     def _find(self, old: Surrogate | None) -> None:
         evaluator, rng, plan = self._evaluator, self._rng, self._plan
         self._inspection.at_start()
-        origin, transport = evaluator.origin, None
-        modes = _no_modes(self._target.dim)
-        if old is not None and not old.has_walls:
-            old = old if evaluator.layer is None else old.inside()
-            transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
-            origin = np.mean(thetas, axis=0)
-        has_walls = self._walls.layer is not None
-        if transport is None and self._graph is not None and not has_walls:
-            transport = closed_form(
-                rng, evaluator, origin, self._graph, plan.search, plan.chains
-            )
-        if transport is None:
-
-            def hessian(theta: np.ndarray) -> np.ndarray:
-                return evaluator.hessian(theta, "hessian")
-
-            curvature = hessian if plan.hessian else None
-            located = search(rng, evaluator, origin, plan, self._graph, curvature)
-            modes = located.modes
-            allowance, chains = plan.warm_up, plan.chains
-            layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
-            layer, modes = self._walls.adapt(rng, layer, modes)
-            transport = TransportMap((layer,))
-            if self._target.observable is not None:
-                most = evaluator.left - plan.reserve
-                most -= LAST * plan.chains
-                transport = warm_up_skewed(rng, evaluator, layer, most, chains)
-            missing = num_missing(self._structure, evaluator.log)
-            if 0 < missing <= allowance * 2 // 3:
-                # Along the right graph from the start: a wrong map may lose the mass.
-                white = rng.standard_normal((missing, self._target.dim))
-                evaluator.evaluate(layer.forward(white), "warm-up")
-            self._look_for_graph()
-            if (graph := self._structured_graph) is not None:
-                most = (evaluator.left - plan.reserve) // 2
-                allowance = min(allowance * 2 // 3 + plan.training // 3, most)
-                transport = warm_up_along(
-                    rng, evaluator, transport, graph, allowance, chains
-                )
+        finder = Finder(rng, evaluator, plan, self._known, self._walls)
+        transport, modes = finder.find(old)
         self._inspection.near_mass(modes, transport)
         self._surroundings = Surroundings(rng, evaluator, modes)
         self._start_training(self._surroundings.first(transport, plan))
-
-    @property
-    def _structured_graph(self) -> Graph | None:
-        """The graph, if it tells something."""
-        tells = self._graph is not None and self._graph.is_structured
-        return self._graph if tells else None
 
     def _start_training(self, transports: list[TransportMap]) -> None:
         """A component for every mode's map."""
@@ -208,21 +152,12 @@ class Run:
         setting = Setting(
             self._evaluator, self._settings, self._rng, self._watch, self._tell_round
         )
-        self._ensemble = Ensemble(setting, transports, self._graph, self._plan)
+        self._ensemble = Ensemble(setting, transports, self._known.graph, self._plan)
 
     def _look_for_graph(self) -> None:
         """Find the graph of a black box from the points evaluated so far."""
-        found = refined(self._structure, self._evaluator.log)
-        if found is not self._structure:
-            LOG.info("structure: %s", found)
-            self._use(found)
-
-    def _use(self, structure: Structure) -> None:
-        """Fit maps along this structure from now on."""
-        self._structure = structure
-        self._graph = fitting_graph(structure, self._target.parameters)
-        if self._ensemble is not None:
-            self._ensemble.use_graph(self._graph)
+        if self._known.look(self._evaluator.log) and self._ensemble is not None:
+            self._ensemble.use_graph(self._known.graph)
 
     def _train(self) -> None:
         """Train, draw and check until the draws are good or the budget is spent.
@@ -268,7 +203,8 @@ class Run:
         layer = self._walls.layer
         if layer is not None and layer is not before:
             self._ensemble = None
-            self._use(behind(self._first_structure, layer, self._target.parameters))
+            space = self._target.parameters
+            self._known.use(behind(self._first_structure, layer, space))
 
     def _looks(self) -> bool:
         """Look around the modes; whether there are more, and draws have to be made."""
@@ -353,7 +289,7 @@ class Run:
         return attempt._replace(verdict=verdict)
 
     def _tell_round(self, report: RoundReport) -> None:
-        self._watch.round(_moment(report))
+        self._watch.round(moment(report))
         ensemble = self._ensemble
         assert ensemble is not None
         if max(len(one.rounds.reports) for one in ensemble.components) in ROUNDS:
@@ -361,68 +297,17 @@ class Run:
 
     def _finish(self) -> Posterior:
         """The best attempt, with the requested correction."""
-        best = min(self._attempts, key=lambda attempt: attempt.badness)
-        theta = best.theta
-        if best.check is None:
-            return self._posterior(best, theta, NONE, best.verdict)
-        flat = theta.reshape(-1, theta.shape[-1])
-        name = resolve(self._settings.correction, best.check, flat)
-        uncorrected = Uncorrected(
-            best.surrogate,
-            best.drawn,
-            best.check,
-            theta,
-            self._evaluator.evaluate,
-            min(self._plan.correction, self._evaluator.left),
-        )
-        corrected = CORRECTIONS[name].draw(self._rng, uncorrected, best.verdict)
-        self._clock.lap("correction")
-        return self._posterior(best, corrected.theta, name, corrected.verdict)
+        number = self._plan.correction
+        return self._ending.finished(self._rng, self._attempts, number)
 
-    def _cut_short(self) -> Posterior:
-        """What there is when the user ends the run, with an honest verdict."""
-        if self._attempts:
-            best = min(self._attempts, key=lambda attempt: attempt.badness)
-            reasons = ("the run was interrupted", *best.verdict.reasons)
-            status = max(best.verdict.status, "caution", key=RANKS.index)
-            verdict = best.verdict._replace(status=status, reasons=reasons)
-            return self._posterior(best, best.theta, NONE, verdict)
-        if self._ensemble is None:
-            raise RunFailure(
-                "the run was interrupted during the search: there is nothing to draw "
-                "from yet",
-                evaluation_log=self._evaluator.evaluation_log,
-            )
-        first = self._ensemble.components[0]
-        surrogate = first.rounds.trainer.update(first.evaluator.log)
-        verdict = unchecked("the run was interrupted before its draws were checked")
-        attempt = Attempt(surrogate, self._ensemble.draw()[0], None, verdict)
-        return self._posterior(attempt, attempt.theta, NONE, verdict)
-
-    def _posterior(
-        self, attempt: Attempt, theta: np.ndarray, correction: str, verdict: Verdict
-    ) -> Posterior:
-        evaluator = self._evaluator
+    @property
+    def _ending(self) -> Ending:
         reports = [] if self._ensemble is None else self._ensemble.reports
-        space = self._target.parameters
-        notes = self._walls.notes(labels_of(space), links_of(space))
-        return result(
-            evaluator,
-            attempt,
-            Corrected(theta, verdict._replace(notes=notes)),
-            correction=correction,
-            seconds=self._clock.seconds,
-            history=tuple(_moment(report) for report in reports),
-            settings={"budget": evaluator.budget, **self._settings._asdict()},
-            structure=self._structure,
-            walls=tuple(self._walls.walls),
+        return Ending(
+            self._evaluator,
+            self._settings,
+            self._clock,
+            self._known.structure,
+            self._walls,
+            reports,
         )
-
-
-def _moment(report: RoundReport) -> Moment:
-    return Moment(report.spent, report.score_error, report.delayed_acceptance)
-
-
-def _no_modes(dim: int) -> Modes:
-    """No search was made, so no other mode is known."""
-    return modes_of([], dim, has_mode=True)

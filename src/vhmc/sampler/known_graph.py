@@ -1,0 +1,43 @@
+"""What a run knows of its model's graph, which may be found on the way."""
+
+from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.space import Space
+from vhmc.report.watch import LOG
+from vhmc.sampler.black_box_graph import refined
+from vhmc.sampler.model_graph import fitting_graph
+from vhmc.structure.record import Structure
+from vhmc.transport.graph import Graph
+
+
+class KnownGraph:
+    """The structure of a model, and the graph along which maps are fitted.
+
+    structure: that is known at first.
+    space: of the parameters.
+
+    graph: None if there is nothing to fit along.
+    """
+
+    def __init__(self, structure: Structure, space: Space):
+        self._space = space
+        self.use(structure)
+
+    def use(self, structure: Structure) -> None:
+        """Fit maps along this structure from now on."""
+        self.structure = structure
+        self.graph: Graph | None = fitting_graph(structure, self._space)
+
+    def look(self, log: EvaluationLog) -> bool:
+        """Find the graph of a black box from the points so far; whether it is new."""
+        found = refined(self.structure, log)
+        is_new = found is not self.structure
+        if is_new:
+            LOG.info("structure: %s", found)
+            self.use(found)
+        return is_new
+
+    @property
+    def structured(self) -> Graph | None:
+        """The graph, if it tells something."""
+        tells = self.graph is not None and self.graph.is_structured
+        return self.graph if tells else None
