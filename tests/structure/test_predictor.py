@@ -97,6 +97,25 @@ def test_none_without_few_hubs(energy, dim):
     assert predictor(energy, np.zeros(dim)) is None
 
 
+ANSWERS = np.arange(20) / 10 - 1
+
+
+def sparse_regression(theta):
+    """Half-Cauchy local scales and one overall, as logarithms; normal errors."""
+    slopes = theta[:SIZE] * jnp.exp(theta[SIZE : 2 * SIZE] + theta[-2])
+    squares = jnp.sum((ANSWERS - DESIGN @ slopes) ** 2)
+    scales = theta[SIZE:-1]
+    prior = 0.5 * jnp.sum(theta[:SIZE] ** 2) + jnp.exp(2 * theta[-1]) / 2 - theta[-1]
+    prior += jnp.sum(jnp.log1p(jnp.exp(2 * scales)) - scales)
+    return 0.5 * squares * jnp.exp(-2 * theta[-1]) + 20 * theta[-1] + prior
+
+
+def test_many_scales_are_hubs_and_not_the_effects_that_they_scale():
+    found = predictor(sparse_regression, np.zeros(2 * SIZE + 2))
+    assert found.hubs == tuple(range(SIZE, 2 * SIZE + 2))
+    assert not found.has_few_hubs
+
+
 def test_says_which_hubs_the_program_uses_beyond_it():
     """The scale of the errors is one; those of the process enter through it alone."""
     found = predictor(noisy, np.zeros(SIZE + 4))

@@ -8,9 +8,11 @@ import numpy as np
 import scipy.sparse
 
 import vhmc
+from tests.structure.test_predictor import SIZE, sparse_regression
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.model_graph import fitting_graph, model_graph
+from vhmc.sampler.warm_up import spread_of_log_weights
 from vhmc.structure.traced import traced_graph
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.explicit_energy import explicit_energy
@@ -149,3 +151,21 @@ def test_a_model_of_scales_alone_is_not_evaluated_for_a_closed_form():
     evaluator, rng = Evaluator(target, 100), np.random.default_rng(0)
     assert closed_form(rng, evaluator, target.start, graph, 100, 16) is None
     assert evaluator.spent == 0
+
+
+def test_the_map_of_a_sparse_regression_through_its_predictor():
+    """Ten scales: found from points around the start, exact but for ranks of hubs."""
+    dim = 2 * SIZE + 2
+    target = vhmc.from_jax(
+        lambda p: -sparse_regression(p["theta"]), {"theta": np.zeros(dim)}
+    )
+    evaluator = Evaluator(target, 200)
+    graph = fitting_graph(model_graph(target), target.parameters)
+    transport = closed_form(
+        np.random.default_rng(0), evaluator, target.start, graph, 200, 16
+    )
+    assert transport is not None and len(transport.hubs) == SIZE + 2
+    assert evaluator.left >= 200 - 64 - 4 * 16
+    draws = transport.forward(np.random.default_rng(1).standard_normal((400, dim)))
+    spread = spread_of_log_weights(transport, draws, target.evaluate(draws).energy)
+    assert spread < 1.5

@@ -66,6 +66,7 @@ class Finder:
                 rng, evaluator, origin, graph, plan.search, plan.chains
             )
         if transport is None:
+            self._known.keep_few_hubs()
             return self._searched(origin)
         return FirstMap(transport, no_modes(evaluator.target.dim))
 

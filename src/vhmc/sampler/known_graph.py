@@ -1,5 +1,7 @@
 """What a run knows of its model's graph, which may be found on the way."""
 
+from dataclasses import replace
+
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.space import Space
 from vhmc.report.watch import LOG
@@ -35,6 +37,15 @@ class KnownGraph:
             LOG.info("structure: %s", found)
             self.use(found)
         return is_new
+
+    def keep_few_hubs(self) -> None:
+        """Forget a predictor with more hubs than can be fitted without a closed form.
+
+        It is called when there is none.
+        """
+        found = self.structure.predictor
+        if found is not None and not found.has_few_hubs:
+            self.use(replace(self.structure, predictor=None))
 
     @property
     def structured(self) -> Graph | None:

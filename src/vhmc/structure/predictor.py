@@ -25,7 +25,9 @@ LEAST_SIZE, MAX_SIZE = 6, 200
 
 Fewer leave little to a residual.
 """
-MAX_HUBS = 4
+FEW_HUBS = 4
+"""Hubs with which the predictor is of use where the errors of data are not normal."""
+MAX_HUBS = 16
 MAX_UNKNOWNS = 800
 """Entries of the two matrices that are fitted, at most."""
 MAX_TRIALS = 40
@@ -53,6 +55,11 @@ class Predictor(NamedTuple):
     own_links: tuple[tuple[int, int], ...]
     outer_hubs: tuple[int, ...] = ()
 
+    @property
+    def has_few_hubs(self) -> bool:
+        """Whether the marginal of the hubs can be fitted, if it has no closed form."""
+        return len(self.hubs) <= FEW_HUBS
+
 
 def predictor(energy: Potential, start: np.ndarray) -> Predictor | None:
     """The quantity that leaves the fewest links; None if there is none.
@@ -74,7 +81,7 @@ def predictor(energy: Potential, start: np.ndarray) -> Predictor | None:
     found, work = [], 0
     for var in reversed(candidates[-MAX_TRIALS:]):
         try:
-            trial, spent = _cut(program, var, dim)
+            trial, spent = _cut(program, var, start)
         except TooLargeError:
             break
         work += spent
@@ -87,7 +94,9 @@ def predictor(energy: Potential, start: np.ndarray) -> Predictor | None:
     return next((one for one in found if _is_affine(one, start)), None)
 
 
-def _cut(program: ClosedJaxpr, var: Any, dim: int) -> tuple[Predictor | None, int]:
+def _cut(
+    program: ClosedJaxpr, var: Any, start: np.ndarray
+) -> tuple[Predictor | None, int]:
     """A program's parts before and after a quantity; also the work it took.
 
     None if the quantity is affine without hubs, needs too many of them, or does not
@@ -96,9 +105,16 @@ def _cut(program: ClosedJaxpr, var: Any, dim: int) -> tuple[Predictor | None, in
     part = part_of(program, var)
     if part is None:
         return None, 0
+    dim, function = len(start), jaxpr_as_fun(part)
     before = Interpreter(dim)
     before.run(part, [Value(before.sets.singletons())])
-    hubs = _cover(before.sets.graph().toarray())
+    pairs = before.sets.graph().toarray()
+    hubs = _cover(pairs)
+    if FEW_HUBS < len(hubs) <= MAX_HUBS:
+        bent = _bent(function, start)
+        hubs = _cover(pairs, bent)
+        if hubs != bent:
+            return None, before.work  # as with two unknown factors of a matrix
     if not hubs or len(hubs) > MAX_HUBS:
         return None, before.work
     size = var.aval.size
@@ -115,7 +131,6 @@ def _cut(program: ClosedJaxpr, var: Any, dim: int) -> tuple[Predictor | None, in
     own, between = _pairs(links[np.ix_(rest, rest)]), _pairs(links[dim:, dim:])
     if len(own) + len(between) > MAX_UNKNOWNS:
         return None, work
-    function = jaxpr_as_fun(part)
     ordered = tuple(sorted(hubs))
     others = np.append(rest, np.arange(dim, dim + size))
     outer = tuple(hub for hub in ordered if links[hub, others].any())
@@ -125,16 +140,36 @@ def _cut(program: ClosedJaxpr, var: Any, dim: int) -> tuple[Predictor | None, in
     return found, work
 
 
-def _cover(links: np.ndarray) -> set[int]:
-    """Few parameters that are part of all links, by greedy choice."""
+def _cover(links: np.ndarray, chosen: frozenset[int] = frozenset()) -> set[int]:
+    """Few parameters that are part of all links, by greedy choice.
+
+    chosen: those that are hubs in any case.
+    """
     links = links.copy()
     np.fill_diagonal(links, False)
-    chosen: set[int] = set()
+    hubs = set(chosen)
+    links[list(hubs)] = links[:, list(hubs)] = False
     while links.any():
         most = int(np.argmax(links.sum(axis=1)))
-        chosen.add(most)
+        hubs.add(most)
         links[most] = links[:, most] = False
-    return chosen
+    return hubs
+
+
+def _bent(function: Callable, start: np.ndarray) -> frozenset[int]:
+    """Parameters in which a quantity is not affine.
+
+    Of a product of an effect and its scale the cover takes either.
+    """
+    # Effects of zero, where a run may start, would hide their scales.
+    place = start + 0.5 * np.random.default_rng(0).standard_normal(len(start))
+    steps = place + np.array([[[-1.0]], [[0.0]], [[1.0]]]) * np.eye(len(start))
+    values = jax.jit(jax.vmap(lambda one: function(one)[0].ravel()))
+    low, middle, high = np.asarray(values(steps.reshape(-1, len(start)))).reshape(
+        3, len(start), -1
+    )
+    bend, size = np.abs(low + high - 2 * middle), np.abs(low) + np.abs(high)
+    return frozenset(np.flatnonzero(np.any(bend > TOLERANCE * size, axis=1)).tolist())
 
 
 def _pairs(links: np.ndarray) -> tuple[tuple[int, int], ...]:

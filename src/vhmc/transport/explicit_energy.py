@@ -33,6 +33,8 @@ TAIL_POWERS = 2.0, 1.0
 """Of a scale with a half-Cauchy or half-t prior or a correlation, and of a share."""
 TAIL_PLACES = np.linspace(-6.0, 8.0, 29)
 """Logarithms of scales of a half-Cauchy or half-t prior that are tried first."""
+NUM_REFINED = 6
+"""Combinations of functions for which the scale is found exactly."""
 MIN_POINTS = 20
 REACH = 12.0
 """Half of the range of hubs that holds the mass, in sds of the marginal's curvature."""
@@ -169,12 +171,17 @@ def _of_one_hub(
     if size < exact / 100:
         return found
     # Wrong functions may do within a narrow range: the right ones do better.
-    other = _with_heavy_tail(c, slope, weight, hub, atoms)
+    other = _with_heavy_tail(c, slope, weight, hub, atoms, exact / 100)
     return other if _quantile(np.abs(other[2]), weight, SHARE) < size else found
 
 
 def _with_heavy_tail(
-    c: np.ndarray, slope: np.ndarray, weight: np.ndarray, hub: int, atoms: list[Atom]
+    c: np.ndarray,
+    slope: np.ndarray,
+    weight: np.ndarray,
+    hub: int,
+    atoms: list[Atom],
+    enough: float,
 ) -> tuple[list[Atom], list[float], np.ndarray]:
     r"""The same with $\log(1 + e^{p (c - a)})$.
 
@@ -193,21 +200,29 @@ def _with_heavy_tail(
     def tail(power: float, place: float) -> Atom:
         return Atom(hub, "softplus", power, float(place), 1.0)
 
-    trials = [
-        (size(tail(power, place), more), power, float(place), more)
-        for power in TAIL_POWERS
-        for more in candidates
-        for place in TAIL_PLACES
-    ]
-    _, power, near, more = min(trials, key=lambda trial: trial[0])
     step = TAIL_PLACES[1] - TAIL_PLACES[0]
-    found = scipy.optimize.minimize_scalar(
-        lambda place: size(tail(power, place), more),
-        bounds=(near - step, near + step),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
-    last = tail(power, found.x)
+    trials = []
+    for power, more in itertools.product(TAIL_POWERS, candidates):
+        sizes = [size(tail(power, place), more) for place in TAIL_PLACES]
+        trials.append((min(sizes), power, TAIL_PLACES[np.argmin(sizes)], more))
+    # Between the places tried first, others may do better than the right one. Of
+    # those that leave no error the simplest come first: others are wrong far out.
+    trials.sort(key=lambda one: one[0])
+    refined = [one for one in trials if not one[3]] + trials[:NUM_REFINED]
+    best: tuple[float, float, float, list[Atom]] = np.inf, 0.0, 0.0, []
+    for _, power, near, more in refined:
+        found = scipy.optimize.minimize_scalar(
+            lambda place, power=power, more=more: size(tail(power, place), more),
+            bounds=(near - step, near + step),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        if found.fun < WORTHWHILE * best[0]:
+            best = float(found.fun), power, float(found.x), more
+        if best[0] < enough:
+            break
+    _, power, place, more = best
+    last = tail(power, place)
     weights, error = fit(last, more)
     return [atoms[0], last, *more], list(weights), error
 

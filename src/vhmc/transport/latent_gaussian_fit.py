@@ -68,7 +68,7 @@ class LatentGaussianFit:
     def choose(self) -> Choice:
         """Functions of the hubs that two of the factors depend on, and the ridge."""
         choice = Choice(tuple(self._hubs.tolist()), ((),), ((),), RIDGES[1])
-        error = self._error(choice)
+        error = self.held_out_error(choice)
         # Functions of hubs that the program uses beyond the predictor, then of all.
         for hubs in (self._predictor.outer_hubs, self._predictor.hubs):
             dictionary = Dictionary(hubs, *self._middle, self._links)
@@ -77,13 +77,13 @@ class LatentGaussianFit:
                     one._replace(linear_terms=one.terms)
                     for one in dictionary.extensions(choice)
                 ]
-                errors = [self._error(one) for one in trials]
+                errors = [self.held_out_error(one) for one in trials]
                 best = int(np.argmin(errors)) if errors else -1
                 if best < 0 or not errors[best] < WORTHWHILE * error:
                     break
                 choice, error = trials[best], errors[best]
         ridges = [choice._replace(ridge=ridge) for ridge in RIDGES]
-        return min(ridges, key=self._error)
+        return min(ridges, key=self.held_out_error)
 
     def layer(self, choice: Choice) -> LatentGaussian:
         """The layer with these functions, fitted to all points."""
@@ -100,7 +100,7 @@ class LatentGaussianFit:
         num_columns = len(inner.links) + len(inner.own_links) + 2 * size
         return max(FEWEST, MAX_NUMBERS // (size * num_columns))
 
-    def _error(self, choice: Choice) -> float:
+    def held_out_error(self, choice: Choice) -> float:
         """Mean squared error at the points held out, in units of widths."""
         kept, out = (
             self._scores.weight * part for part in (~self._is_out, self._is_out)
