@@ -1,12 +1,21 @@
 """The check of draws against the model: weights, errors, and what it leaves out."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.densities import Density
 from tests.surrogates import wrong_surrogate
-from vhmc.sampler.check import Chosen, check, choose, stein_errors
+from vhmc.evaluation.target import Evaluations
+from vhmc.sampler.check import (
+    Chosen,
+    check,
+    choose,
+    stein_errors,
+    tempered_efficiency,
+)
 from vhmc.surrogate.residual import Guard, ZeroResidual
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.transport.affine import Affine
@@ -73,6 +82,16 @@ def test_tempered_draws_see_what_its_own_do_not():
     )
     assert blind.importance_efficiency > 0.95, "its own draws see nothing"
     assert seeing.tempered_efficiency < 0.05 < blind.tempered_efficiency
+
+
+def test_a_hole_of_the_surrogate_far_from_its_draws_hides_nothing():
+    """A point that the surrogate takes for heavy, and the posterior does not."""
+    predicted = np.random.default_rng(1).chisquare(2, 41) / 2
+    energy = predicted.copy()
+    predicted[0] -= 60
+    fake = SimpleNamespace(dim=2, energies=lambda theta: predicted)
+    answer = Evaluations(energy, np.zeros((41, 2)), np.full(41, ""))
+    assert tempered_efficiency(fake, np.zeros((41, 2)), answer) == pytest.approx(1.0)
 
 
 def test_a_model_without_any_answer_is_as_bad_as_can_be():

@@ -44,6 +44,16 @@ def test_scales_keep_the_values_of_their_starts():
     assert np.sum(counts > 1) == 5 and np.sum(counts == 1) <= 3
 
 
+def test_draws_that_compare_the_ends_keep_their_scales():
+    """A width of scales that no descent has measured would decide the comparison."""
+    log = found()[0].log
+    searched, screened = (
+        np.unique(log.theta[log.phase == phase, SCALE])
+        for phase in ("search", "screening")
+    )
+    assert len(screened) == 5 and np.isin(screened, searched).all()
+
+
 def test_the_gaussian_is_at_the_conditional_mode():
     _, located = found()
     log_scale = located.layer.mean[SCALE]

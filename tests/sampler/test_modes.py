@@ -10,6 +10,7 @@ from tests.chance import LIMIT
 from vhmc.models.parameters import Parameters
 from vhmc.numerics.constraints import positive, simplex
 from vhmc.sampler.modes.copies import Labels, copies_among, label_sets, matched_draws
+from vhmc.sampler.modes.look import is_apart
 from vhmc.sampler.plan import plan
 from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.moves import Pace
@@ -41,6 +42,20 @@ def surrogate(mean, sd):
     dim = len(mean)
     transport = TransportMap((Affine(np.asarray(mean, float), sd * np.eye(dim)),))
     return Surrogate(transport, ZeroResidual(), Guard(np.inf, 3.0))
+
+
+def test_a_place_in_the_known_mode_is_not_apart_from_it():
+    """In latent coordinates, volume counted, nothing rises on the way; else it does."""
+    target = mixture_target(np.array([[0.0, 0.0], [9.0, 0.0]]), [1.0, 1.0], [0.5, 0.5])
+
+    def evaluate(theta, phase):
+        return target.evaluate(theta)
+
+    known = surrogate([0.0, 0.0], 1.0).transport
+    for place, is_other in (([2.5, 1.0], False), ([9.0, 0.0], True)):
+        theta = np.array(place)
+        energy = target.evaluate(theta[None]).energy[0]
+        assert is_apart(evaluate, known, theta, energy) == is_other
 
 
 def two_parts(apart=3.0):

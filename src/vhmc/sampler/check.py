@@ -23,6 +23,9 @@ from vhmc.transport.layer import AbstractLayer
 LEVERAGE_FRACTION = 0.4
 """Of the checked draws, chosen by what they contribute to a standard deviation."""
 
+DEEP = 3 * HOLE_DEPTH
+"""Nats by which the surrogate is too low in a hole of its own."""
+
 BY_VALUE = (
     *("weighted_mean_errors", "weighted_sd_errors", "mean_noises", "sd_noises"),
     *("mean_spreads", "sd_spreads"),
@@ -318,7 +321,9 @@ def tempered_efficiency(
     r"""Efficiency $E_q[w]^2 / E_q[w^2]$ with the means taken over tempered draws.
 
     They are brought back to $q$ by $e^{V / T - V}$. Where $q$ has next to no draws but
-    the posterior has mass, $w$ is huge, and only these draws see it.
+    the posterior has mass, $w$ is huge, and only these draws see it. Where it is the
+    surrogate that has mass of its own, $w$ is next to nothing: the draws of $q$ tell
+    whether that matters, and one point there would outweigh all others here.
 
     answer: at the tempered draws.
     whole: the mixture that the surrogate is part of, if it is.
@@ -330,4 +335,7 @@ def tempered_efficiency(
     temperature = tempering(surrogate.dim)
     probability = softmax((1 / temperature - 1) * surrogate.energies(tempered))
     predicted = (whole or surrogate).energies(tempered)
-    return efficiency(predicted - energies, probability)
+    above = predicted - energies
+    is_known = above > np.median(above[np.isfinite(above)]) - DEEP
+    share = probability * is_known
+    return efficiency(above, share / share.sum())

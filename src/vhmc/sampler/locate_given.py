@@ -62,6 +62,7 @@ def locate_given(
         raise no_start(origin, reasons)
     layers = [path_layer(descent.path) for descent in found]
     x = rng.standard_normal((len(found), NUM_DRAWS, len(origin)))
+    x[:, :, held] = 0.0  # what no descent has moved has no width that is known
     draws = np.concatenate(
         [layer.forward(rows) for layer, rows in zip(layers, x, strict=True)]
     )

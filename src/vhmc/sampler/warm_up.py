@@ -11,7 +11,12 @@ from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import Choice
 from vhmc.transport.influence import influence
 from vhmc.transport.map_fit import EvaluatedPoints, typicality
-from vhmc.transport.structured_fit import Structured, best_structured, first_weights
+from vhmc.transport.structured_fit import (
+    Structured,
+    best_structured,
+    first_weights,
+    is_sane,
+)
 from vhmc.transport.transport_map import TransportMap
 
 CONVERGED = 0.02
@@ -34,6 +39,8 @@ MAX_FAILED = 5
 """Maps in a row that are worse than the best one, after which no more are fitted."""
 NUM_DRAWS = 100
 """Draws of a map that must be finite before it is used."""
+FAR = 30.0
+"""Ranges of the points beyond which a map with draws there is absurd."""
 MAX_SPREAD = 2.0
 """Half the range of log weights, over the root of the dimension, that is still good."""
 
@@ -169,7 +176,7 @@ def _refitted(
     choice: Choice | None,
     is_near: bool,
 ) -> Structured | None:
-    """The better of two maps for all points; None if its draws are not finite.
+    """The better of two maps for all points; None if its draws are absurd.
 
     choice: of hubs and functions of the last map, which is tried again.
     is_near: fit it to points near the mass of the current map only.
@@ -190,7 +197,9 @@ def _refitted(
         draws = trial.transport.forward(rng.standard_normal((NUM_DRAWS, current.dim)))
         beyond = trial.frontier(rng)
     is_finite = np.isfinite(draws).all() and np.isfinite(beyond).all()
-    return trial if is_finite else None
+    if not is_finite or not is_sane(rng, trial.transport, points, weights, FAR):
+        return None
+    return trial
 
 
 def spread_of_log_weights(

@@ -27,7 +27,7 @@ Fewer leave little to a residual.
 """
 FEW_HUBS = 4
 """Hubs with which the predictor is of use where the errors of data are not normal."""
-MAX_HUBS = 16
+MAX_HUBS = 40
 MAX_UNKNOWNS = 800
 """Entries of the two matrices that are fitted, at most."""
 MAX_TRIALS = 40

@@ -8,7 +8,7 @@ import numpy as np
 from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
 from vhmc.numerics.gaussian import positive_definite
 from vhmc.sampler.locate import Located, Modes
-from vhmc.sampler.modes.look import End, Wide, has_barrier, look
+from vhmc.sampler.modes.look import End, Wide, has_barrier, is_apart, look
 from vhmc.sampler.plan import Plan
 from vhmc.sampler.race import ARRIVED
 from vhmc.sampler.warm_up import warm_up
@@ -166,6 +166,8 @@ def _mapped(
     """A map of another mode; None if it is no other one, or has next to no mass."""
     evaluate = evaluator.evaluate
     layer = None
+    if not is_apart(evaluate, found[0], end.theta, end.energy):
+        return None
     if plan.hessian:
         rested = rest(evaluator, end, found[0].hubs)
         if rested is None or _is_in(found, rested.end):

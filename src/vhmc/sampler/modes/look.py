@@ -292,3 +292,25 @@ def has_barrier(
     places = np.array(PLACES)[:, None]
     energy = evaluate((1 - places) * first + places * second, "look").energy
     return bool(np.max(energy) > highest + BARRIER)
+
+
+def is_apart(
+    evaluate: Evaluate, transport: TransportMap, theta: np.ndarray, energy: float
+) -> bool:
+    """Whether a point is separated from the known mode in latent coordinates too.
+
+    A funnel's neck is not: there its volume grows as its energy falls.
+
+    transport: map of the known mode.
+    energy: at the point.
+    """
+    with np.errstate(all="ignore"):
+        x = transport.inverse(theta[None])
+        x = x * np.array([0.0, *PLACES, 1.0])[:, None]
+        path = transport.forward(x)
+        log_det = transport.inverse_and_log_det(path)[1]
+    if not np.isfinite(path.sum() + log_det.sum()):
+        return True
+    between = evaluate(path[:-1], "look").energy
+    heights = np.append(between, energy) - log_det
+    return bool(np.max(heights[1:-1]) > max(heights[0], heights[-1]) + BARRIER)

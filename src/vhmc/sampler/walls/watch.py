@@ -191,6 +191,10 @@ class WallWatch:
         for _ in range(HALVINGS):
             if self._evaluator.left <= self._reserve or num_inside >= ENOUGH:
                 break
+            if num_inside == 0:
+                # A map may have gone astray by any number of orders of magnitude.
+                away = np.linalg.norm((far - near) / scales)
+                share = min(SHRUNK, 1 / np.sqrt(max(away, 1.0)))
             middle = near + share * (far - near)
             answer = self._evaluator.evaluate_outside(middle[None], PHASE)
             if answer.reason[0] == NO_DENSITY:
