@@ -77,10 +77,14 @@ def _sparser(structure: Structure, target: Target, energy: Potential) -> Structu
     space = target.parameters
     sizes = dict(zip(space.names, space.unconstrained_sizes, strict=True))
     assert structure.graph is not None
-    form = centred(energy, target.start, sizes, structure.graph)
+    real = frozenset(_unconstrained(space))
+    form = centred(energy, target.start, sizes, structure.graph, real)
     if form is None or set(form.places) & set(structure.hubs):
         return _with_predictor(structure, target, energy)
-    return replace(structure, graph=form.graph, centred=form)
+    shocks = form.predictor
+    if shocks is not None and not set(structure.hubs) <= set(shocks.hubs):
+        shocks = None
+    return replace(structure, graph=form.graph, centred=form, predictor=shocks)
 
 
 def _with_predictor(

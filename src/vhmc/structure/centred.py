@@ -18,10 +18,12 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from scipy.sparse.csgraph import connected_components
 
 from vhmc._types import Potential, Vector
+from vhmc.structure.predictor import Predictor
 from vhmc.structure.program.flattened import flattened, with_input
 from vhmc.structure.program.interpreter import Interpreter
 from vhmc.structure.program.parts import part_of, quantities, reached
 from vhmc.structure.program.values import Value
+from vhmc.structure.shocks import shocks_of
 
 LEAST_SIZE, MAX_SIZE = 4, 200
 """Entries of a quantity: a matrix of that size is inverted at every point."""
@@ -44,12 +46,15 @@ class Centred(NamedTuple):
     given: other parameters that the quantity depends on.
     quantity: what replaces them, a function of the unconstrained vector for JAX.
     graph: in these coordinates; each entry of the quantity has one of the places.
+    predictor: in these coordinates, between the quantity and the prior of what it
+        replaces; None if there is none.
     """
 
     places: tuple[int, ...]
     given: tuple[int, ...]
     quantity: Callable[[Vector], Vector]
     graph: sp.csr_matrix
+    predictor: Predictor | None = None
 
 
 class Trial(NamedTuple):
@@ -70,6 +75,7 @@ def centred(
     start: np.ndarray,
     sizes: Mapping[str, int],
     graph: sp.csr_matrix,
+    real: frozenset[int] = frozenset(),
 ) -> Centred | None:
     """The centred form with the sparsest graph; None if none is much sparser.
 
@@ -79,6 +85,7 @@ def centred(
     start: a point at which the quantity can be computed.
     sizes: entries of the vector that each named parameter takes, in order.
     graph: of the model as it is written.
+    real: parameters without constraint.
     """
     ends = np.cumsum(list(sizes.values()))
     blocks = [
@@ -96,6 +103,7 @@ def centred(
         if part is not None:
             trials.append(Trial(places, var, part))
     found: dict[bytes, Centred] = {}
+    variables: dict[Callable, Any] = {}
     for (places, var, part), slopes in zip(trials, _probed(trials, start), strict=True):
         inverse = _inverse_pattern(slopes[:, :, places])
         if inverse is None:
@@ -109,8 +117,14 @@ def centred(
             others = np.flatnonzero(given.any(axis=0))
             indices = tuple(places.tolist()), tuple(others.tolist())
             found[key] = Centred(*indices, part, new)
+            variables[part] = var
     sparser = [one for one in found.values() if _is_sparser(one, graph)]
-    return min(sparser, key=lambda one: one.graph.nnz, default=None)
+    if not sparser:
+        return None
+    best = min(sparser, key=lambda one: one.graph.nnz)
+    var, places = variables[best.quantity], np.array(best.places)
+    shocks = shocks_of(program, var, places, start, real)
+    return best._replace(predictor=shocks)
 
 
 def _is_sparser(form: Centred, graph: sp.csr_matrix) -> bool:

@@ -109,11 +109,11 @@ def _cut(
     before = Interpreter(dim)
     before.run(part, [Value(before.sets.singletons())])
     pairs = before.sets.graph().toarray()
-    hubs = _cover(pairs)
+    hubs = cover(pairs)
     if FEW_HUBS < len(hubs) <= MAX_HUBS:
-        bent = _bent(function, start)
-        hubs = _cover(pairs, bent)
-        if hubs != bent:
+        curved = bent(function, start)
+        hubs = cover(pairs, curved)
+        if hubs != curved:
             return None, before.work  # as with two unknown factors of a matrix
     if not hubs or len(hubs) > MAX_HUBS:
         return None, before.work
@@ -128,7 +128,7 @@ def _cut(
     rest = np.setdiff1d(np.arange(dim), list(hubs))
     if len(hubs) > MAX_HUBS or len(rest) < LEAST_SIZE:
         return None, work
-    own, between = _pairs(links[np.ix_(rest, rest)]), _pairs(links[dim:, dim:])
+    own, between = pairs_of(links[np.ix_(rest, rest)]), pairs_of(links[dim:, dim:])
     if len(own) + len(between) > MAX_UNKNOWNS:
         return None, work
     ordered = tuple(sorted(hubs))
@@ -140,7 +140,7 @@ def _cut(
     return found, work
 
 
-def _cover(links: np.ndarray, chosen: frozenset[int] = frozenset()) -> set[int]:
+def cover(links: np.ndarray, chosen: frozenset[int] = frozenset()) -> set[int]:
     """Few parameters that are part of all links, by greedy choice.
 
     chosen: those that are hubs in any case.
@@ -156,7 +156,7 @@ def _cover(links: np.ndarray, chosen: frozenset[int] = frozenset()) -> set[int]:
     return hubs
 
 
-def _bent(function: Callable, start: np.ndarray) -> frozenset[int]:
+def bent(function: Callable, start: np.ndarray) -> frozenset[int]:
     """Parameters in which a quantity is not affine.
 
     Of a product of an effect and its scale the cover takes either.
@@ -172,7 +172,8 @@ def _bent(function: Callable, start: np.ndarray) -> frozenset[int]:
     return frozenset(np.flatnonzero(np.any(bend > TOLERANCE * size, axis=1)).tolist())
 
 
-def _pairs(links: np.ndarray) -> tuple[tuple[int, int], ...]:
+def pairs_of(links: np.ndarray) -> tuple[tuple[int, int], ...]:
+    r"""Pairs $i \le j$ that are linked."""
     rows, columns = np.nonzero(np.triu(links))
     return tuple(zip(rows.tolist(), columns.tolist(), strict=True))
 

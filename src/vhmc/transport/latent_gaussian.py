@@ -21,6 +21,7 @@ import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 
 from vhmc._types import Scalar, Shared, Vector
+from vhmc.structure.shocks import Shocks
 from vhmc.transport.hub_functions import Term, evaluate
 from vhmc.transport.layer import AbstractLayer
 
@@ -153,6 +154,8 @@ def affine_parts(
 ) -> tuple[Shared, Shared]:
     """Values at a rest of zero, and slopes along it, of an affine quantity."""
     base = jnp.zeros(len(hubs) + len(rest)).at[hubs].set(c)
+    if isinstance(quantity, Shocks):
+        return quantity.affine_parts(base, rest)
 
     def given(r: Shared) -> Shared:
         return quantity(base.at[rest].set(r))

@@ -45,6 +45,8 @@ def plane(
     """
     way = (outside - inside) / scales
     dim = len(way)
+    # A part of the ends would tell nothing.
+    probe.require((dim + 1) * HALVINGS + dim)
 
     def is_inside(x: np.ndarray) -> np.ndarray:
         return probe(inside + x * scales)

@@ -29,12 +29,16 @@ class Probe:
 
         Raises `Exhausted` if they are too many.
         """
-        if len(thetas) > self._left:
-            raise Exhausted
+        self.require(len(thetas))
         if not len(thetas):
             return np.zeros(0, dtype=bool)
         self._left -= len(thetas)
         return np.asarray(self._evaluate(thetas).reason != NO_DENSITY, dtype=bool)
+
+    def require(self, number: int) -> None:
+        """Raise `Exhausted` unless as many points can be asked for."""
+        if number > self._left:
+            raise Exhausted
 
 
 def halve(

@@ -30,8 +30,9 @@ LEAST = 3
 """The same in points."""
 OVERFLOW = 1e30
 """Energy beyond which numbers run out, and there is no wall."""
-LARGE = 100.0
-"""Size of a number beyond which functions of it may overflow."""
+LARGE = 5.0
+"""Size of a number beyond which functions of it may overflow: a path whose log scale it
+is has values beyond a thousand, and their exponentials are too large."""
 SHRUNK = 0.01
 """By which the way to a point without a density is cut, until there is one."""
 HALVINGS, ENOUGH = 24, 5
@@ -193,8 +194,8 @@ class WallWatch:
                 break
             if num_inside == 0:
                 # A map may have gone astray by any number of orders of magnitude.
-                away = np.linalg.norm((far - near) / scales)
-                share = min(SHRUNK, 1 / np.sqrt(max(away, 1.0)))
+                length = float(np.linalg.norm((far - near) / scales))
+                share = min(SHRUNK, max(length, 1.0) ** -0.5)
             middle = near + share * (far - near)
             answer = self._evaluator.evaluate_outside(middle[None], PHASE)
             if answer.reason[0] == NO_DENSITY:
