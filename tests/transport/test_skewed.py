@@ -73,3 +73,21 @@ def test_the_fit_finds_skewed_marginals():
         x, score = transport.pull_back(theta, grad)
         errors.append(np.mean((score - x) ** 2))
     assert errors[1] < 0.25 * errors[0]
+
+
+def test_few_points_fit_the_affine_layer_alone():
+    theta, grad = evaluated(2, np.random.default_rng(3))
+    first = skewed_map(Affine(np.zeros(DIM), np.eye(DIM)))
+    found = refitted(first, theta, grad)
+    np.testing.assert_array_equal(found.layers[0].skewness, 0.0)
+    assert not np.array_equal(found.layers[1].mean, first.layers[1].mean)
+
+
+def test_the_fit_weighs_points():
+    theta, grad = evaluated(60, np.random.default_rng(4))
+    first = skewed_map(Affine(np.zeros(DIM), np.eye(DIM)))
+    twice = refitted(first, np.tile(theta, (2, 1)), np.tile(grad, (2, 1)))
+    weighted = refitted(first, theta, grad, np.full(60, 2.0))
+    alone = refitted(first, theta, grad)
+    np.testing.assert_array_equal(weighted.forward(theta), alone.forward(theta))
+    assert not np.array_equal(twice.forward(theta), alone.forward(theta))

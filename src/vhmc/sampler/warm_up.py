@@ -127,8 +127,8 @@ def warm_up_along(
             theta = np.concatenate([theta, beyond[some]])
         energy = evaluator.evaluate(theta, "warm-up").energy
         left -= len(theta)
-        log_weights = _log_weights(drawn_from, theta, energy)
-        own, others = np.split(log_weights, [num_own])
+        log_weight = log_weights(drawn_from, theta, energy)
+        own, others = np.split(log_weight, [num_own])
         bound = float(np.median(own))
         if is_first:
             best, is_first = bound, False
@@ -210,12 +210,13 @@ def spread_of_log_weights(
     draws: of the map.
     energy: true energies there.
     """
-    return _spread(_log_weights(transport, draws, energy))
+    return _spread(log_weights(transport, draws, energy))
 
 
-def _log_weights(
+def log_weights(
     transport: TransportMap, theta: np.ndarray, energy: np.ndarray
 ) -> np.ndarray:
+    """Log importance weights of draws of a map, by their true energies."""
     x, log_det = transport.inverse_and_log_det(theta)
     weights = 0.5 * np.sum(x**2, axis=1) + log_det - energy
     return np.nan_to_num(weights, nan=-np.inf)
