@@ -16,7 +16,7 @@ from vhmc.transport.hub_fit import HubEnergy, marginal_data
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
 from vhmc.transport.latent_gaussian import LatentGaussian
-from vhmc.transport.latent_gaussian_fit import GOOD, LatentGaussianFit
+from vhmc.transport.latent_gaussian_fit import LatentGaussianFit
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
 from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
@@ -25,6 +25,8 @@ NUM_PASSES = 2
 """Fits in a row, each with the weights that the one before gives to the points."""
 FRONTIER = 3.0, 4.0
 """Latent places of a hub at which a map that is too narrow shows it."""
+FAIR = 0.05
+"""Squared error by dimension at which functions that were chosen before are kept."""
 LEAST_KEPT = 0.4
 """Share of the effective number of points that new weights must leave."""
 NUM_DRAWS = 200
@@ -114,7 +116,7 @@ def best_structured(
     trials: list[Structured] = []
     options = [None] if choice is None else [None, choice]
     for one in options if graph.predictor is None else reversed(options):
-        if graph.predictor is not None and _is_good(trials, points, weights):
+        if graph.predictor is not None and _is_fair(trials, points, weights):
             break  # a search among functions takes many times as long
         # Points scattered over many orders of magnitude leave nothing to solve with.
         with contextlib.suppress(np.linalg.LinAlgError, ValueError):
@@ -126,13 +128,13 @@ def best_structured(
     return min(trials, key=lambda one: typical_error(one.transport, points, common))
 
 
-def _is_good(
+def _is_fair(
     trials: list[Structured], points: EvaluatedPoints, weights: np.ndarray
 ) -> bool:
-    """Whether a map leaves hardly anything for other functions to explain."""
+    """Whether a map leaves little for other functions to explain."""
     for one in trials:
         typical = typicality(one.transport, points) + 1e-3 * weights
-        if typical_error(one.transport, points, typical) < GOOD:
+        if typical_error(one.transport, points, typical) < FAIR:
             return True
     return False
 
