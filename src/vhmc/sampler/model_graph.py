@@ -65,11 +65,17 @@ def model_graph(
     if energy is not None and edges is not None:
         found = known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
         return _sparser(found, target, energy) if centre else found
-    if dim > MAX_DENSE and target.observable is None:
-        return replace(known, source="assumed")
-    full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
     # Emulated outputs, which need an affine map, know more than a full graph does.
-    return known.with_graph(full if target.observable is None else None, "assumed")
+    is_black = target.observable is None
+    return unread(known) if is_black else known.with_graph(None, "assumed")
+
+
+def unread(structure: Structure) -> Structure:
+    """The structure of a model whose graph could not be read: a full one or none."""
+    dim = structure.dim
+    full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
+    graph = full if dim <= MAX_DENSE else None
+    return replace(structure, graph=graph, source="assumed", predictor=None)
 
 
 def _sparser(structure: Structure, target: Target, energy: Potential) -> Structure:
@@ -124,10 +130,7 @@ def behind(structure: Structure, walls: Walls, space: Space) -> Structure:
     is_oblique = bool(np.any(walls.matrix != np.eye(structure.dim)))
     if not is_oblique and not set(walls.places) & set(links_of(space)):
         return replace(structure, predictor=None)
-    if structure.dim > MAX_DENSE:
-        return replace(structure, graph=None, source="assumed", predictor=None)
-    full = scipy.sparse.csr_matrix(np.ones((structure.dim,) * 2, dtype=bool))
-    return replace(structure, graph=full, source="assumed", predictor=None)
+    return unread(structure)
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:

@@ -10,9 +10,11 @@ from vhmc.evaluation.target import Evaluations
 from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.report.watch import LOG
 from vhmc.sampler.locate import Modes
+from vhmc.sampler.model_graph import links_of
 from vhmc.sampler.walls.find import find_walls, unexplained
 from vhmc.sampler.walls.probe import Probe
 from vhmc.sampler.walls.recast import recast
+from vhmc.sampler.walls.rounding import is_rounded
 from vhmc.sampler.walls.sentences import sentences
 from vhmc.sampler.walls.wall import Wall, beyond, layer_of, scaled
 from vhmc.surrogate.training_set import AWAY
@@ -62,6 +64,7 @@ class WallWatch:
 
     def __init__(self, evaluator: CentredEvaluator, reserve: int):
         self._evaluator, self._reserve = evaluator, reserve
+        self._links = links_of(evaluator.target.parameters)
         self.walls: list[Wall] = []
         self._num_risen = 0
         is_free = evaluator.layer is None and evaluator.target.observable is None
@@ -78,7 +81,7 @@ class WallWatch:
     def learn(self, rng: np.random.Generator) -> None:
         """Find the walls that were met, and work behind them from now on."""
         evaluator = self._evaluator
-        before, log = evaluator.spent, evaluator.evaluation_log
+        before, log = evaluator.spent, self._log
         price = evaluator.target.price
         allowance = min(self._left // price, evaluator.left - self._reserve)
 
@@ -122,7 +125,7 @@ class WallWatch:
     ) -> tuple[str, ...]:
         """What a user should know of the walls."""
         found = sentences(self.walls, labels, constrained)
-        log = self._evaluator.evaluation_log
+        log = self._log
         is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
         rest = np.mean(unexplained(log, self.walls)[is_aimed]) if is_aimed.any() else 0
         if rest > NEAR:
@@ -131,6 +134,12 @@ class WallWatch:
                 "plane, or one of too many: they were rejected"
             )
         return tuple(found)
+
+    @property
+    def _log(self) -> EvaluationLog:
+        """Points at which no density means a wall, unconstrained."""
+        log = self._evaluator.evaluation_log
+        return log.where(~is_rounded(log.theta, self._links))
 
     def _use(self) -> None:
         evaluator = self._evaluator
@@ -149,13 +158,14 @@ class WallWatch:
         thetas: in the coordinates of the user.
         """
         is_zero = answer.reason == NO_DENSITY
+        is_zero &= ~is_rounded(thetas, self._links)
         if phase not in HEEDED or self._left <= 0:
             return
         if self._evaluator.left <= self._reserve or not is_zero.any():
             return
         if beyond(self.walls, thetas[is_zero]).all():
             return
-        log = self._evaluator.evaluation_log
+        log = self._log
         if not log.is_finite.any():
             return
         if phase not in AWAY:
