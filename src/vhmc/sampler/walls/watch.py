@@ -36,9 +36,13 @@ LARGE = 100.0
 """Size of a number beyond which functions of it may overflow."""
 SHRUNK = 0.01
 """By which the way to a point without a density is cut, until there is one."""
+UNDERFLOW = 745.0
+"""Energy above the lowest at which a density is rounded to zero."""
 HALVINGS, ENOUGH = 24, 5
 """Of the way to a point without a density, and how many with one show that the energy
 does not rise so much."""
+FEW = 3
+"""The same where no number is large."""
 MAX_RISEN = 2
 """Times that it has, after which the search's points no longer show walls."""
 WIDTH = 1.5
@@ -82,6 +86,8 @@ class WallWatch:
         """Find the walls that were met, and work behind them from now on."""
         evaluator = self._evaluator
         before, log = evaluator.spent, self._log
+        # Next to a wall that is curved any pair of points shows a plane.
+        log = log.where(log.phase != PHASE)
         price = evaluator.target.price
         allowance = min(self._left // price, evaluator.left - self._reserve)
 
@@ -181,9 +187,10 @@ class WallWatch:
         raise MetWall
 
     def _overflows(self, log: EvaluationLog, points: np.ndarray) -> bool:
-        """Whether the energy rises without bound towards the nearest of some points.
+        """Whether there is no mass next to the nearest of some points.
 
-        Then it is too large for a number there, and there is no wall.
+        There the energy is too large for a number, as that of data far from what a
+        model predicts, or there is a wall that does not matter.
 
         points: without a density, in the coordinates of the user.
         """
@@ -195,13 +202,14 @@ class WallWatch:
         away = np.linalg.norm((points[:, None] - inside[None]) / scales, axis=2)
         row, nearest = np.unravel_index(np.argmin(away), away.shape)
         near, far = inside[nearest], points[row]
-        if not np.abs(far).max() > LARGE:
-            return False
-        share, num_inside = SHRUNK, 0
-        for _ in range(HALVINGS):
-            if self._evaluator.left <= self._reserve or num_inside >= ENOUGH:
+        highest = log.energy[log.is_finite].min() + UNDERFLOW
+        is_large = np.abs(far).max() > LARGE
+        enough = ENOUGH if is_large else FEW
+        share, num_inside = 0.5, 0
+        for _ in range(HALVINGS if is_large else 2 * FEW):
+            if self._evaluator.left <= self._reserve or num_inside >= enough:
                 break
-            if num_inside == 0:
+            if num_inside == 0 and is_large:
                 # A map may have gone astray by any number of orders of magnitude.
                 away = np.linalg.norm((far - near) / scales)
                 share = min(SHRUNK, 1 / np.sqrt(max(away, 1.0)))
@@ -209,7 +217,7 @@ class WallWatch:
             answer = self._evaluator.evaluate_outside(middle[None], PHASE)
             if answer.reason[0] == NO_DENSITY:
                 far = middle
-            elif not answer.energy[0] < OVERFLOW:
+            elif not answer.energy[0] < highest:
                 return True
             else:
                 near, num_inside, share = middle, num_inside + 1, 0.5
