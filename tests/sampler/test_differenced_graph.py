@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import vhmc
 from vhmc.evaluation.evaluator import Evaluator
-from vhmc.sampler.differenced_graph import confirmed, differenced, is_affordable
-from vhmc.sampler.model_graph import model_graph
+from vhmc.sampler.differenced_graph import (
+    SOURCE,
+    confirmed,
+    differenced,
+    is_affordable,
+)
+from vhmc.sampler.model_graph import fitting_graph, model_graph
 from vhmc.transport.affine import Affine
 
 NUM_GROUPS = 12
@@ -91,3 +97,19 @@ def test_only_unknown_graphs_of_exact_gradients_are_asked_for():
         lambda theta: hierarchy(theta)[0], dim=DIM, differences="central"
     )
     assert not is_affordable(model_graph(values), values, 200)
+
+
+@pytest.mark.parametrize(("source", "expected"), [(SOURCE, [0, 1]), ("given", [])])
+def test_scales_in_a_short_array_count_without_a_program(source, expected):
+    target = vhmc.from_callable(
+        hierarchy,
+        dim=DIM,
+        init=np.ones(DIM),
+        names={"scales": (2,), "effect": (NUM_GROUPS,)},
+        constraints={"scales": vhmc.positive, "effect": vhmc.positive},
+    )
+    links = np.eye(DIM, dtype=bool)
+    links[:2] = links[:, :2] = True
+    structure = model_graph(target).with_graph(sp.csr_matrix(links), source)
+    graph = fitting_graph(structure, target.parameters)
+    assert sorted(graph.scales) == expected

@@ -24,6 +24,8 @@ MAX_DENSE = 40
 """Dimensions up to which a model of unknown graph is taken as fully connected."""
 LEAST_DIM = 3
 """Dimensions below which there is nothing to gain from a graph."""
+MAX_SCALARS = 4
+"""Entries of an array each of which may be a scale of many parameters."""
 TOLERANCE = 1e-6
 
 
@@ -137,12 +139,14 @@ def fitting_graph(structure: Structure, space: Space) -> Graph | None:
     """What the fit of a map needs to know of a structure; None if it is off."""
     if structure.graph is None:
         return None
-    ends = np.cumsum(space.unconstrained_sizes)
-    scalars = tuple(
-        int(end) - 1
-        for end, shape in zip(ends, space.shapes.values(), strict=True)
-        if shape == ()
-    )
+    # Where there is no program to look into, scales in short arrays count as well.
+    most = MAX_SCALARS if structure.source == "gradient differences" else 1
+    scalars: tuple[int, ...] = ()
+    sizes, begin = space.unconstrained_sizes, 0
+    for size, shape in zip(sizes, space.shapes.values(), strict=True):
+        if shape == () or (len(shape) == 1 and size == shape[0] <= most):
+            scalars += tuple(range(begin, begin + size))
+        begin += size
     hubs = structure.hubs or None
     return Graph(structure.graph, links_of(space), hubs, scalars, structure.predictor)
 
