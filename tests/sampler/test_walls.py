@@ -10,10 +10,18 @@ from jax.scipy.stats import beta, gamma
 
 import vhmc
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
+from vhmc.evaluation.user_code import NO_DENSITY
+from vhmc.report.watch import Watch
+from vhmc.sampler.model_graph import model_graph
+from vhmc.sampler.plan import Settings
+from vhmc.sampler.run import Run
 from vhmc.sampler.walls.axis import axis_walls
 from vhmc.sampler.walls.oblique import plane
 from vhmc.sampler.walls.probe import Exhausted, Probe, simplest
+from vhmc.sampler.walls.rounding import is_rounded
 from vhmc.sampler.walls.wall import Wall, layer_of
+from vhmc.sampler.walls.watch import WallWatch
+from vhmc.transport.hub_functions import Link
 
 CORRELATED = 0.5 * (np.eye(4) + np.ones((4, 4)))
 PRECISION = np.linalg.inv(CORRELATED)
@@ -250,3 +258,52 @@ def test_walls_of_dependent_normals_are_left_out():
     layer = layer_of([*sides, opposite], np.ones(2), np.full(2, 0.3))
     np.testing.assert_array_equal(layer.low, [0, 0])
     np.testing.assert_array_equal(layer.high, [1, np.inf])
+
+
+def heavy(theta):
+    """Cauchy effects with their scale; no density where its square is zero."""
+    scale, effects = theta[0], theta[1:]
+    if not scale**2 > 0:
+        return -np.inf, np.zeros_like(theta)
+    square = (effects / scale) ** 2
+    by_scale = np.sum(2 * square / (1 + square) - 1) / scale - scale
+    by_effect = -2 * effects / (scale**2 + effects**2) - effects
+    value = -np.sum(np.log1p(square)) - len(effects) * np.log(scale)
+    value -= 0.5 * scale**2 + 0.5 * effects @ effects
+    return value, np.r_[by_scale, by_effect]
+
+
+def test_a_scale_that_is_rounded_to_zero_is_no_wall():
+    """The energy is moderate all the way, as effects have heavy tails."""
+    target = vhmc.from_callable(
+        heavy,
+        dim=7,
+        init=np.ones(7),
+        names={"scale": (), "effect": (6,)},
+        constraints={"scale": vhmc.positive},
+    )
+    evaluator = CentredEvaluator(None, target, 400)
+    watch = WallWatch(evaluator, 50)
+    points = np.ones((2, 7))
+    points[1, 0] = -400.0
+    answer = evaluator.evaluate(points, "search")
+    assert answer.reason[1] == NO_DENSITY
+    assert not watch.notes(["any"] * 7, ())
+
+
+def test_points_lost_in_rounding_are_told_apart():
+    links = {0: Link("exp"), 1: Link("logit")}
+    thetas = np.array([[0, 0, 900], [-310, 0, 0], [0, 31, 0], [-290, 29, 0]])
+    found = is_rounded(thetas.astype(float), links)
+    np.testing.assert_array_equal(found, [False, True, True, False])
+
+
+def test_what_walls_leave_is_shared_out_anew():
+    """A search for each wall, as long as the first, would take more than there is."""
+    target = vhmc.from_jax(lambda x: -0.5 * x @ x, np.ones(40))
+    evaluator = CentredEvaluator(None, target, 1000)
+    settings = Settings(250, 4, "auto", 0, None)
+    run = Run(evaluator, settings, Watch(1000), model_graph(target))
+    assert run._for_what_is_left().total == 1000
+    evaluator.evaluate(np.zeros((600, 40)), "walls")
+    assert run._for_what_is_left().total <= evaluator.left == 400

@@ -1,5 +1,7 @@
 """The first map of a run: an old one, a closed form, or a search and a warm-up."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -7,10 +9,12 @@ import numpy as np
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
 from vhmc.sampler.black_box_graph import num_missing
 from vhmc.sampler.closed_form import closed_form
+from vhmc.sampler.differenced_graph import SOURCE
 from vhmc.sampler.known_graph import KnownGraph
 from vhmc.sampler.locate import Modes, modes_of
 from vhmc.sampler.plan import Plan
 from vhmc.sampler.search import search
+from vhmc.sampler.sparse_hessian import SparseHessian
 from vhmc.sampler.training import LAST
 from vhmc.sampler.walls.watch import WallWatch
 from vhmc.sampler.warm_start import confirm
@@ -60,6 +64,8 @@ class Finder:
             old = old if evaluator.layer is None else old.inside()
             transport, thetas = confirm(rng, evaluator.evaluate, old, 2 * plan.chains)
             origin = np.mean(thetas, axis=0)
+        if transport is None:
+            self._known.read(rng, evaluator, origin, plan)
         graph, has_walls = self._known.graph, self._walls.layer is not None
         if transport is None and graph is not None and not has_walls:
             transport = closed_form(
@@ -75,12 +81,9 @@ class Finder:
 
         origin: the first start.
         """
-        rng, evaluator, plan = self._rng, self._evaluator, self._plan
-
-        def hessian(theta: np.ndarray) -> np.ndarray:
-            return evaluator.hessian(theta, "hessian")
-
-        curvature = hessian if plan.hessian else None
+        rng, evaluator = self._rng, self._evaluator
+        curvature, price = self._curvature()
+        plan = self._plan._replace(hessian=price)
         located = search(rng, evaluator, origin, plan, self._known.graph, curvature)
         allowance, chains = plan.warm_up, plan.chains
         layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
@@ -89,6 +92,7 @@ class Finder:
         if evaluator.target.observable is not None:
             most = evaluator.left - plan.reserve - LAST * chains
             transport = warm_up_skewed(rng, evaluator, layer, most, chains)
+        self._known.test(rng, evaluator, layer, allowance)
         missing = num_missing(self._known.structure, evaluator.log)
         if 0 < missing <= allowance * 2 // 3:
             # Along the right graph from the start: a wrong map may lose the mass.
@@ -102,6 +106,17 @@ class Finder:
                 rng, evaluator, transport, graph, allowance, chains
             )
         return FirstMap(transport, modes)
+
+    def _curvature(self) -> tuple[Callable[[np.ndarray], np.ndarray] | None, int]:
+        """Hessians of the search, none if they are too expensive; points for one."""
+        plan, structure = self._plan, self._known.structure
+        if structure.source == SOURCE:
+            sparse = SparseHessian(self._evaluator, structure)
+            if sparse.price <= (plan.hessian or plan.search // 2):
+                return sparse, sparse.price
+        if not plan.hessian:
+            return None, 0
+        return partial(self._evaluator.hessian, phase="hessian"), plan.hessian
 
 
 def no_modes(dim: int) -> Modes:

@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
-from vhmc.evaluation.evaluator import EvaluationLog
+import numpy as np
+
+from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
 from vhmc.evaluation.space import Space
 from vhmc.report.watch import LOG
 from vhmc.sampler.black_box_graph import refined
+from vhmc.sampler.differenced_graph import confirmed, differenced, is_affordable
 from vhmc.sampler.model_graph import fitting_graph
+from vhmc.sampler.plan import Plan
 from vhmc.structure.record import Structure
+from vhmc.transport.affine import Affine
 from vhmc.transport.graph import Graph
 
 
@@ -31,12 +36,42 @@ class KnownGraph:
 
     def look(self, log: EvaluationLog) -> bool:
         """Find the graph of a black box from the points so far; whether it is new."""
-        found = refined(self.structure, log)
+        return self._learn(refined(self.structure, log))
+
+    def _learn(self, found: Structure) -> bool:
+        """Use a structure if it is new; whether it is."""
         is_new = found is not self.structure
         if is_new:
             LOG.info("structure: %s", found)
             self.use(found)
         return is_new
+
+    def read(
+        self,
+        rng: np.random.Generator,
+        evaluator: Evaluator,
+        origin: np.ndarray,
+        plan: Plan,
+    ) -> None:
+        """Read the graph of a black box off gradient differences, if it is unknown.
+
+        origin: around which they are taken.
+        """
+        if is_affordable(self.structure, evaluator.target, plan.search):
+            self._learn(differenced(rng, evaluator, self.structure, origin))
+
+    def test(
+        self,
+        rng: np.random.Generator,
+        evaluator: Evaluator,
+        layer: Affine,
+        allowance: int,
+    ) -> None:
+        """Look for links near the mass that such differences missed.
+
+        layer, allowance: as in `confirmed`.
+        """
+        self._learn(confirmed(rng, evaluator, self.structure, layer, allowance))
 
     def keep_few_hubs(self) -> None:
         """Forget a predictor with more hubs than can be fitted without a closed form.

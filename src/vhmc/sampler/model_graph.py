@@ -24,6 +24,8 @@ MAX_DENSE = 40
 """Dimensions up to which a model of unknown graph is taken as fully connected."""
 LEAST_DIM = 3
 """Dimensions below which there is nothing to gain from a graph."""
+MAX_SCALARS = 4
+"""Entries of an array each of which may be a scale of many parameters."""
 TOLERANCE = 1e-6
 
 
@@ -65,11 +67,17 @@ def model_graph(
     if energy is not None and edges is not None:
         found = known.with_graph(scipy.sparse.csr_matrix(edges), "traced program")
         return _sparser(found, target, energy) if centre else found
-    if dim > MAX_DENSE and target.observable is None:
-        return replace(known, source="assumed")
-    full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
     # Emulated outputs, which need an affine map, know more than a full graph does.
-    return known.with_graph(full if target.observable is None else None, "assumed")
+    is_black = target.observable is None
+    return unread(known) if is_black else known.with_graph(None, "assumed")
+
+
+def unread(structure: Structure) -> Structure:
+    """The structure of a model whose graph could not be read: a full one or none."""
+    dim = structure.dim
+    full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
+    graph = full if dim <= MAX_DENSE else None
+    return replace(structure, graph=graph, source="assumed", predictor=None)
 
 
 def _sparser(structure: Structure, target: Target, energy: Potential) -> Structure:
@@ -128,22 +136,21 @@ def behind(structure: Structure, walls: Walls, space: Space) -> Structure:
     is_oblique = bool(np.any(walls.matrix != np.eye(structure.dim)))
     if not is_oblique and not set(walls.places) & set(links_of(space)):
         return replace(structure, predictor=None)
-    if structure.dim > MAX_DENSE:
-        return replace(structure, graph=None, source="assumed", predictor=None)
-    full = scipy.sparse.csr_matrix(np.ones((structure.dim,) * 2, dtype=bool))
-    return replace(structure, graph=full, source="assumed", predictor=None)
+    return unread(structure)
 
 
 def fitting_graph(structure: Structure, space: Space) -> Graph | None:
     """What the fit of a map needs to know of a structure; None if it is off."""
     if structure.graph is None:
         return None
-    ends = np.cumsum(space.unconstrained_sizes)
-    scalars = tuple(
-        int(end) - 1
-        for end, shape in zip(ends, space.shapes.values(), strict=True)
-        if shape == ()
-    )
+    # Where there is no program to look into, scales in short arrays count as well.
+    most = MAX_SCALARS if structure.source == "gradient differences" else 1
+    scalars: tuple[int, ...] = ()
+    sizes, begin = space.unconstrained_sizes, 0
+    for size, shape in zip(sizes, space.shapes.values(), strict=True):
+        if shape == () or (len(shape) == 1 and size == shape[0] <= most):
+            scalars += tuple(range(begin, begin + size))
+        begin += size
     hubs = structure.hubs or None
     return Graph(structure.graph, links_of(space), hubs, scalars, structure.predictor)
 

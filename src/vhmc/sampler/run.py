@@ -118,6 +118,15 @@ class Run:
     def _planned(self, budget: int) -> Plan:
         return plan(self._target, budget, self._settings.correction)
 
+    def _for_what_is_left(self) -> Plan:
+        """The plan, or that of what is left if walls have taken too much of it."""
+        plan, left = self._plan, self._evaluator.left
+        first = plan.search + plan.hessian + plan.warm_up
+        needed = first + plan.reserve + LEAST_ROUNDS * plan.chains
+        if left >= needed or not self._evaluator.spent:
+            return plan
+        return self._planned(left * self._target.price)
+
     def _allow(self, budget: int) -> None:
         """Go on with a budget; check and correction take their part of it."""
         self._evaluator.raise_budget(budget)
@@ -138,7 +147,8 @@ class Run:
             self._pass_walls()
 
     def _find(self, old: Surrogate | None) -> None:
-        evaluator, rng, plan = self._evaluator, self._rng, self._plan
+        evaluator, rng = self._evaluator, self._rng
+        self._plan = plan = self._for_what_is_left()
         self._inspection.at_start()
         finder = Finder(rng, evaluator, plan, self._known, self._walls)
         transport, modes = finder.find(old)

@@ -11,7 +11,9 @@ from scipy.sparse.csgraph import connected_components
 from vhmc.structure.centred import Centred
 from vhmc.structure.predictor import Predictor
 
-Source = Literal["traced program", "gradients", "given", "assumed", "none"]
+Source = Literal[
+    "traced program", "gradient differences", "gradients", "given", "assumed", "none"
+]
 
 MAX_NAMES = 6
 """Names that a sentence lists."""
@@ -168,6 +170,7 @@ class Structure:
 
 _ORIGIN = {
     "traced program": "from the traced program",
+    "gradient differences": "from gradient differences",
     "gradients": "from gradients",
     "given": "as given",
     "assumed": "as nothing is known",

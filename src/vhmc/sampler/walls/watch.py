@@ -10,9 +10,11 @@ from vhmc.evaluation.target import Evaluations
 from vhmc.evaluation.user_code import NO_DENSITY
 from vhmc.report.watch import LOG
 from vhmc.sampler.locate import Modes
+from vhmc.sampler.model_graph import links_of
 from vhmc.sampler.walls.find import find_walls, unexplained
 from vhmc.sampler.walls.probe import Probe
 from vhmc.sampler.walls.recast import recast
+from vhmc.sampler.walls.rounding import is_rounded
 from vhmc.sampler.walls.sentences import sentences
 from vhmc.sampler.walls.wall import Wall, beyond, layer_of, scaled
 from vhmc.surrogate.training_set import AWAY
@@ -35,9 +37,13 @@ LARGE = 5.0
 is has values beyond a thousand, and their exponentials are too large."""
 SHRUNK = 0.01
 """By which the way to a point without a density is cut, until there is one."""
+UNDERFLOW = 745.0
+"""Energy above the lowest at which a density is rounded to zero."""
 HALVINGS, ENOUGH = 24, 5
 """Of the way to a point without a density, and how many with one show that the energy
 does not rise so much."""
+FEW = 3
+"""The same where no number is large."""
 MAX_RISEN = 2
 """Times that it has, after which the search's points no longer show walls."""
 WIDTH = 1.5
@@ -63,6 +69,7 @@ class WallWatch:
 
     def __init__(self, evaluator: CentredEvaluator, reserve: int):
         self._evaluator, self._reserve = evaluator, reserve
+        self._links = links_of(evaluator.target.parameters)
         self.walls: list[Wall] = []
         self._num_risen = 0
         is_free = evaluator.layer is None and evaluator.target.observable is None
@@ -79,7 +86,9 @@ class WallWatch:
     def learn(self, rng: np.random.Generator) -> None:
         """Find the walls that were met, and work behind them from now on."""
         evaluator = self._evaluator
-        before, log = evaluator.spent, evaluator.evaluation_log
+        before, log = evaluator.spent, self._log
+        # Next to a wall that is curved any pair of points shows a plane.
+        log = log.where(log.phase != PHASE)
         price = evaluator.target.price
         allowance = min(self._left // price, evaluator.left - self._reserve)
 
@@ -123,7 +132,7 @@ class WallWatch:
     ) -> tuple[str, ...]:
         """What a user should know of the walls."""
         found = sentences(self.walls, labels, constrained)
-        log = self._evaluator.evaluation_log
+        log = self._log
         is_aimed = ~np.isin(log.phase, (*AWAY, "warm-up"))
         rest = np.mean(unexplained(log, self.walls)[is_aimed]) if is_aimed.any() else 0
         if rest > NEAR:
@@ -132,6 +141,12 @@ class WallWatch:
                 "plane, or one of too many: they were rejected"
             )
         return tuple(found)
+
+    @property
+    def _log(self) -> EvaluationLog:
+        """Points at which no density means a wall, unconstrained."""
+        log = self._evaluator.evaluation_log
+        return log.where(~is_rounded(log.theta, self._links))
 
     def _use(self) -> None:
         evaluator = self._evaluator
@@ -150,13 +165,14 @@ class WallWatch:
         thetas: in the coordinates of the user.
         """
         is_zero = answer.reason == NO_DENSITY
+        is_zero &= ~is_rounded(thetas, self._links)
         if phase not in HEEDED or self._left <= 0:
             return
         if self._evaluator.left <= self._reserve or not is_zero.any():
             return
         if beyond(self.walls, thetas[is_zero]).all():
             return
-        log = self._evaluator.evaluation_log
+        log = self._log
         if not log.is_finite.any():
             return
         if phase not in AWAY:
@@ -172,9 +188,10 @@ class WallWatch:
         raise MetWall
 
     def _overflows(self, log: EvaluationLog, points: np.ndarray) -> bool:
-        """Whether the energy rises without bound towards the nearest of some points.
+        """Whether there is no mass next to the nearest of some points.
 
-        Then it is too large for a number there, and there is no wall.
+        There the energy is too large for a number, as that of data far from what a
+        model predicts, or there is a wall that does not matter.
 
         points: without a density, in the coordinates of the user.
         """
@@ -186,13 +203,14 @@ class WallWatch:
         away = np.linalg.norm((points[:, None] - inside[None]) / scales, axis=2)
         row, nearest = np.unravel_index(np.argmin(away), away.shape)
         near, far = inside[nearest], points[row]
-        if not np.abs(far).max() > LARGE:
-            return False
-        share, num_inside = SHRUNK, 0
-        for _ in range(HALVINGS):
-            if self._evaluator.left <= self._reserve or num_inside >= ENOUGH:
+        highest = log.energy[log.is_finite].min() + UNDERFLOW
+        is_large = np.abs(far).max() > LARGE
+        enough = ENOUGH if is_large else FEW
+        share, num_inside = 0.5, 0
+        for _ in range(HALVINGS if is_large else 2 * FEW):
+            if self._evaluator.left <= self._reserve or num_inside >= enough:
                 break
-            if num_inside == 0:
+            if num_inside == 0 and is_large:
                 # A map may have gone astray by any number of orders of magnitude.
                 length = float(np.linalg.norm((far - near) / scales))
                 share = min(SHRUNK, max(length, 1.0) ** -0.5)
@@ -200,7 +218,7 @@ class WallWatch:
             answer = self._evaluator.evaluate_outside(middle[None], PHASE)
             if answer.reason[0] == NO_DENSITY:
                 far = middle
-            elif not answer.energy[0] < OVERFLOW:
+            elif not answer.energy[0] < highest:
                 return True
             else:
                 near, num_inside, share = middle, num_inside + 1, 0.5
