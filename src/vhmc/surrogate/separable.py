@@ -29,14 +29,14 @@ class Table(eqx.Module):
 
     low, step: of the grid.
     values, slopes: on the grid.
-    bend: second derivative beyond the ends.
+    bends: second derivatives below and above the ends.
     """
 
     low: Shared
     step: Shared
     values: Shared
     slopes: Shared
-    bend: Shared
+    bends: Shared
 
     def __call__(self, x: Shared) -> Shared:
         """Values at points."""
@@ -51,7 +51,8 @@ class Table(eqx.Module):
             df + u * (3 * (g - f) - 2 * df - dg + u * (2 * (f - g) + df + dg))
         )
         end = jnp.where(beyond < 0, self.slopes[0], self.slopes[-1])
-        return inside + end * beyond + 0.5 * self.bend * beyond**2
+        bend = jnp.where(beyond < 0, self.bends[0], self.bends[1])
+        return inside + end * beyond + 0.5 * bend * beyond**2
 
 
 class NormalEffects(eqx.Module):

@@ -35,7 +35,13 @@ FEWEST = 4
 """Members of a group of effects."""
 UNEXPLAINED = 1e-3
 """Share of a scale's gradient that may be left, as a standard deviation."""
-GRID = 400
+REACH = 6.0
+"""Units around the middle beyond which there are no steps; in a unit of half the range
+of nine values of ten."""
+GRID = 600
+"""Places of a table of a function."""
+NUM_LAST = 30
+"""Of these at either end, whose mean second derivative holds beyond."""
 CHUNK = 16
 """Points whose full Jacobians are held at a time."""
 
@@ -81,14 +87,14 @@ def groups_of(
 
 
 class Steps(NamedTuple):
-    """Smooth steps of one variable, whose integrals are hinges; constant and line.
+    """Smooth steps of one variable, whose integrals are hinges, and a line.
 
     knots: where the steps are.
-    width: of all steps.
+    width: of each step.
     """
 
     knots: np.ndarray
-    width: float
+    width: np.ndarray
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """A line and the steps, along a new last axis."""
@@ -102,19 +108,25 @@ class Steps(NamedTuple):
 
     def table(self, weights: np.ndarray, slope: float = 0.0) -> Table:
         """The function of these weights, with a slope added."""
-        low, high = self.knots[0] - self.width, self.knots[-1] + self.width
-        grid = np.linspace(low, high, GRID)
+        grid = np.linspace(self.knots[0], self.knots[-1], GRID)
         values = self.values(grid) @ weights + slope * grid
         slopes = self.slopes(grid) @ weights + slope
-        parts = low, grid[1] - grid[0], values, slopes, max(weights[0], 0.0)
+        # Line and steps tell each other apart within the range only: what the line
+        # alone says of the tails may be far off.
+        bends = (slopes[NUM_LAST:] - slopes[:-NUM_LAST])[[0, -1]]
+        bends = np.maximum(bends / (grid[NUM_LAST] - grid[0]), 0.0)
+        parts = grid[0], grid[1] - grid[0], values, slopes, bends
         return Table(*(np.asarray(part) for part in parts))
 
 
 def steps_over(x: np.ndarray, number: int) -> Steps:
-    """Steps that cover the values."""
-    low, high = np.quantile(x, (0.001, 0.999))
-    knots = np.linspace(low, high, number)
-    return Steps(knots, max(float(knots[1] - knots[0]), 1e-8))
+    """Steps that cover the values: the farther from most of them, the wider."""
+    low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
+    unit = max(float(high - low) / 2, 1e-8)
+    ends = np.clip((np.array([x.min(), x.max()]) - middle) / unit, -REACH, REACH)
+    ends = np.arcsinh(ends)
+    knots = middle + unit * np.sinh(np.linspace(*ends, number))
+    return Steps(knots, np.maximum(np.gradient(knots), 1e-8))
 
 
 class Jacobians(NamedTuple):

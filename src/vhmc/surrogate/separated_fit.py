@@ -77,6 +77,8 @@ class SeparatedFit(AbstractResidualFit):
         least_ridge: float,
     ) -> Fitted:
         """The energy so far where it predicts the points held out, else a new one."""
+        if redraw:
+            self._energy = None  # later points tell more of the tails
         error = self.error_of(rng, training, is_out)
         if self._energy is None:
             return Fitted(ZeroResidual(), np.inf)
