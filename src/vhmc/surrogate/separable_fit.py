@@ -125,7 +125,7 @@ def steps_over(x: np.ndarray, number: int) -> Steps:
     unit = max(float(high - low) / 2, 1e-8)
     ends = np.clip((np.array([x.min(), x.max()]) - middle) / unit, -REACH, REACH)
     ends = np.arcsinh(ends)
-    knots = middle + unit * np.sinh(np.linspace(*ends, number))
+    knots = middle + unit * np.sinh(np.linspace(ends[0], ends[1], number))
     return Steps(knots, np.maximum(np.gradient(knots), 1e-8))
 
 
