@@ -100,7 +100,7 @@ def test_without_outputs_the_network_serves():
     target, log = evaluated(curved)
     log = log._replace(outputs=np.full_like(log.outputs, np.nan))
     rng = np.random.default_rng(0)
-    fit = CompetingFit(target.observable, 60)
+    fit = CompetingFit(ObservableFit(target.observable), 60)
     training = training_set(log, MAP)
     options = {"redraw": True, "choose_anew": True, "least_ridge": 1e-6}
     residual, _ = fit.fit(rng, training, hold_out(rng, training), **options)

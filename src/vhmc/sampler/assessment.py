@@ -92,9 +92,12 @@ def assess(
         parameter_errors=check.parameter_errors,
         worst_parameter=labels[int(np.argmax(check.parameter_errors))],
     )
-    if not modes.has_mode and transport.cliques is None:
-        # A map along the model's graph resolves a funnel. With any other map chains
-        # may sit in its neck, where a surrogate does nearly well.
+    resolves = transport.cliques is not None
+    resolves |= surrogate.heaviest.residual.holds_everywhere
+    if not modes.has_mode and not resolves:
+        # A map along the model's graph resolves a funnel, and so does an energy with
+        # effects at all scales. Else chains may sit in its neck, where a surrogate does
+        # nearly well.
         status = "caution" if judge(statistics, []).status == "good" else "bad"
         concerns = [(status, NO_MODE)]
     return judge(statistics, [*concerns, *doubts])

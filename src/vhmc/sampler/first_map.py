@@ -20,8 +20,14 @@ from vhmc.sampler.walls.watch import WallWatch
 from vhmc.sampler.warm_start import confirm
 from vhmc.sampler.warm_up import warm_up, warm_up_along
 from vhmc.sampler.warm_up_skewed import warm_up_skewed
+from vhmc.surrogate.residual_fit import hold_out
+from vhmc.surrogate.separated_fit import SeparatedFit, separable_model
 from vhmc.surrogate.surrogate import Surrogate
+from vhmc.surrogate.training_set import training_set
 from vhmc.transport.transport_map import TransportMap
+
+SEPARABLE = 0.05
+"""Squared score error by dimension of an energy that explains held-out gradients."""
 
 
 class FirstMap(NamedTuple):
@@ -99,6 +105,8 @@ class Finder:
             white = rng.standard_normal((missing, evaluator.target.dim))
             evaluator.evaluate(layer.forward(white), "warm-up")
         self._known.look(evaluator.log)
+        if self._is_separable(transport):
+            return FirstMap(transport, modes)
         if (graph := self._known.structured) is not None:
             most = (evaluator.left - plan.reserve) // 2
             allowance = min(allowance * 2 // 3 + plan.training // 3, most)
@@ -117,6 +125,25 @@ class Finder:
         if not plan.hessian:
             return None, 0
         return partial(self._evaluator.hessian, phase="hessian"), plan.hessian
+
+    def _is_separable(self, transport: TransportMap) -> bool:
+        """Whether a quantity of the program explains the gradients so far.
+
+        Its energy is then the residual of an affine map. If not, it is forgotten.
+        """
+        graph, dim = self._known.graph, transport.dim
+        if graph is None or graph.separated is None:
+            return False
+        model = separable_model(graph, dim)
+        if model is not None:
+            training = training_set(self._evaluator.log, transport)
+            fit = SeparatedFit(model)
+            if fit.serves(training):
+                is_out = hold_out(self._rng, training)
+                if fit.error_of(self._rng, training, is_out) < SEPARABLE:
+                    return True
+        self._known.forget_separated()
+        return False
 
 
 def no_modes(dim: int) -> Modes:

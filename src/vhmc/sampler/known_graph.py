@@ -82,6 +82,10 @@ class KnownGraph:
         if found is not None and not found.has_few_hubs:
             self.use(replace(self.structure, predictor=None))
 
+    def forget_separated(self) -> None:
+        """Fit maps along the graph: the quantity that was found does not explain it."""
+        self.use(replace(self.structure, separated=None))
+
     @property
     def structured(self) -> Graph | None:
         """The graph, if it tells something."""

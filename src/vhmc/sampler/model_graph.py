@@ -14,7 +14,9 @@ from vhmc.structure.centred import centred
 from vhmc.structure.given import given
 from vhmc.structure.predictor import predictor
 from vhmc.structure.record import Structure
+from vhmc.structure.separated import separated
 from vhmc.structure.traced import traced_graph
+from vhmc.surrogate.separable_fit import groups_of
 from vhmc.transport.centring import Centring
 from vhmc.transport.graph import Graph
 from vhmc.transport.hub_functions import Link
@@ -77,7 +79,8 @@ def unread(structure: Structure) -> Structure:
     dim = structure.dim
     full = scipy.sparse.csr_matrix(np.ones((dim, dim), dtype=bool))
     graph = full if dim <= MAX_DENSE else None
-    return replace(structure, graph=graph, source="assumed", predictor=None)
+    known = replace(structure, graph=graph, source="assumed")
+    return replace(known, predictor=None, separated=None)
 
 
 def _sparser(structure: Structure, target: Target, energy: Potential) -> Structure:
@@ -111,10 +114,24 @@ def _with_predictor(
         return structure
     found = predictor(energy, target.start)
     if found is None or not set(structure.hubs) <= set(found.hubs):
-        return structure
+        return _with_separated(structure, graph, energy)
     if graph.is_sparse and not others & set(found.hubs):
         return structure
     return replace(structure, predictor=found)
+
+
+def _with_separated(structure: Structure, graph: Graph, energy: Potential) -> Structure:
+    """The structure with the quantity that the data see, where rows are long.
+
+    Along a sparse graph a map needs no more, and a full one has next to none of them.
+    What the priors link must be effects with scales.
+    """
+    if graph.is_sparse or not graph.has_gaps or structure.hubs:
+        return structure
+    found = separated(energy, structure.dim)
+    if found is None or groups_of(found, structure.dim, graph.links) is None:
+        return structure
+    return replace(structure, separated=found)
 
 
 def _other_hubs(graph: Graph, space: Space) -> set[int]:
@@ -135,7 +152,7 @@ def behind(structure: Structure, walls: Walls, space: Space) -> Structure:
         return structure
     is_oblique = bool(np.any(walls.matrix != np.eye(structure.dim)))
     if not is_oblique and not set(walls.places) & set(links_of(space)):
-        return replace(structure, predictor=None)
+        return replace(structure, predictor=None, separated=None)
     return unread(structure)
 
 
@@ -152,7 +169,8 @@ def fitting_graph(structure: Structure, space: Space) -> Graph | None:
             scalars += tuple(range(begin, begin + size))
         begin += size
     hubs = structure.hubs or None
-    return Graph(structure.graph, links_of(space), hubs, scalars, structure.predictor)
+    quantities = structure.predictor, structure.separated
+    return Graph(structure.graph, links_of(space), hubs, scalars, *quantities)
 
 
 def centring(structure: Structure, space: Space) -> Centring | None:

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from vhmc.structure.centred import Centred
 from vhmc.structure.predictor import Predictor
+from vhmc.structure.separated import Separated
 
 Source = Literal[
     "traced program", "gradient differences", "gradients", "given", "assumed", "none"
@@ -37,6 +38,8 @@ class Structure:
     centred: the form of the model whose graph it is, if not that which was written.
     predictor: the quantity through which most parameters meet the data, if there is one
         and the graph is nearly full.
+    separated: the quantity through which the data see all parameters, where it is known
+        and the graph is not sparse.
     """
 
     labels: tuple[str, ...]
@@ -45,6 +48,7 @@ class Structure:
     hubs: tuple[int, ...] = ()
     centred: Centred | None = None
     predictor: Predictor | None = None
+    separated: Separated | None = None
 
     @property
     def dim(self) -> int:
@@ -127,6 +131,8 @@ class Structure:
         origin = f"{_ORIGIN[self.source]}{self._form()}"
         if self.predictor is not None:
             sentence += ", which a linear predictor separates from the data"
+        if self.separated is not None:
+            sentence += ", which the data see through one quantity each"
         return f"{share} ({origin}). {_upper(sentence)}."
 
     def __str__(self) -> str:

@@ -8,28 +8,40 @@ from vhmc.evaluation.observable import Observable
 from vhmc.surrogate.network_fit import NetworkFit
 from vhmc.surrogate.observable_fit import ObservableFit
 from vhmc.surrogate.residual_fit import AbstractResidualFit, Fitted
+from vhmc.surrogate.separated_fit import Model, SeparatedFit
 from vhmc.surrogate.training_set import TrainingSet
+
+ENOUGH = 0.01
+"""Squared score error of a separable energy that a network would hardly lower."""
 
 
 class CompetingFit(AbstractResidualFit):
-    """Emulated outputs against a network; the better one until the next comparison.
+    """A family that knows the model against a network.
 
-    observable: data and prior of the target.
+    The better one is used until the next comparison.
+
+    informed: emulated outputs, or a separable energy.
     capacity: nodes of the network, at most.
+    enough: error of that family at which no network is tried.
     """
 
-    def __init__(self, observable: Observable, capacity: int):
-        self._observable_fit = ObservableFit(observable)
+    def __init__(
+        self,
+        informed: ObservableFit | SeparatedFit,
+        capacity: int,
+        enough: float = 0.0,
+    ):
+        self._informed_fit = informed
         self._network_fit = NetworkFit(capacity)
-        self._emulates = True
+        self._is_informed, self._enough = True, enough
 
     @property
     def needs_affine(self) -> bool:
-        """Until the network has won: only an affine map serves the emulator."""
-        return self._emulates
+        """Until the network has won: only an affine map serves the other family."""
+        return self._is_informed
 
     def reset(self) -> None:
-        self._observable_fit.reset()
+        self._informed_fit.reset()
         self._network_fit.reset()
 
     def fit(
@@ -46,24 +58,35 @@ class CompetingFit(AbstractResidualFit):
         options: dict[str, Any] = {"redraw": redraw, "choose_anew": choose_anew}
         options["least_ridge"] = least_ridge
         is_open = redraw or choose_anew
-        emulated = networked = None
-        if self._observable_fit.serves(training) and (is_open or self._emulates):
-            emulated = self._observable_fit.fit(rng, training, is_out, **options)
-        if emulated is None or is_open or not self._emulates:
+        informed = networked = None
+        if self._informed_fit.serves(training) and (is_open or self._is_informed):
+            informed = self._informed_fit.fit(rng, training, is_out, **options)
+            if informed.error <= self._enough:
+                self._is_informed = True
+                return informed
+        if informed is None or is_open or not self._is_informed:
             networked = self._network_fit.fit(rng, training, is_out, **options)
-        if emulated is None:
+        if informed is None:
             assert networked is not None
             return networked
         if networked is not None:
-            self._emulates = emulated.error < networked.error
-        if not self._emulates:
+            self._is_informed = informed.error < networked.error
+        if not self._is_informed:
             assert networked is not None
             return networked
-        return emulated
+        return informed
 
 
-def default_fit(observable: Observable | None, capacity: int) -> AbstractResidualFit:
-    """The family of a target: both if its outputs are known."""
-    if observable is None:
-        return NetworkFit(capacity)
-    return CompetingFit(observable, capacity)
+def default_fit(
+    observable: Observable | None, capacity: int, model: Model | None = None
+) -> AbstractResidualFit:
+    """The family of a target: a network, against one that knows the model if any does.
+
+    observable: of a target whose outputs are known.
+    model: of a target that a quantity separates from its data.
+    """
+    if observable is not None:
+        return CompetingFit(ObservableFit(observable), capacity)
+    if model is not None:
+        return CompetingFit(SeparatedFit(model), capacity, ENOUGH)
+    return NetworkFit(capacity)

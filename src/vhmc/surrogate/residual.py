@@ -23,6 +23,11 @@ class AbstractResidual(eqx.Module):
         """Whether the surrogate is its transport map alone."""
         return False
 
+    @property
+    def holds_everywhere(self) -> bool:
+        """Whether its form is the model's own, down to the neck of any funnel."""
+        return False
+
     @abc.abstractmethod
     def __call__(self, x: Vector) -> Scalar:
         """Energy at one point, for JAX to trace."""

@@ -4,7 +4,8 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import EvaluationLog
 from vhmc.evaluation.observable import Observable
-from vhmc.surrogate.competing_fit import default_fit
+from vhmc.surrogate.competing_fit import ENOUGH, default_fit
+from vhmc.surrogate.moves import SEGMENT, Pace
 from vhmc.surrogate.near_mass import FEWEST_FOR_GRAPH, near_mass
 from vhmc.surrogate.plausible import is_plausible
 from vhmc.surrogate.residual import Guard, ZeroResidual
@@ -14,6 +15,7 @@ from vhmc.surrogate.residual_fit import (
     hold_out,
     zero_error,
 )
+from vhmc.surrogate.separated_fit import separable_model
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import (
     LatentLog,
@@ -65,6 +67,8 @@ BETTER = 0.9
 MAX_DENSE = 200
 """Dimensions beyond which no coupling layers are tried."""
 HELD_OUT = 0.25
+NUM_CHAINS = 16
+"""Of the surrogate, whose draws a dense map is fitted to."""
 
 
 def default_num_features(dim: int) -> int:
@@ -96,7 +100,10 @@ class Trainer:
         self._choice: Choice | None = None
         self._rng = rng
         self._has_residual = num_features > 0
-        self._residual_fit = residual_fit or default_fit(observable, num_features)
+        model = None if graph is None else separable_model(graph, transport.dim)
+        self._residual_fit = residual_fit or default_fit(
+            observable, num_features, model
+        )
         guard = Guard(np.inf, GUARD_CURVATURE)
         self.surrogate = Surrogate(transport, ZeroResidual(), guard)
         self._latent_log = LatentLog(transport)
@@ -147,6 +154,8 @@ class Trainer:
         only noise to be fitted.
         """
         transport = self.surrogate.transport
+        if self.surrogate.residual.holds_everywhere and self._error <= ENOUGH:
+            thetas, grads = self._own_draws(thetas)
         if transport.is_skewed:
             # The chains' few states say less than the draws it was fitted to.
             return self._fit(log, transport, redraw=True)
@@ -165,6 +174,23 @@ class Trainer:
             if not is_plausible(transport, self.surrogate, thetas, grads):
                 transport = self.surrogate.transport
         return self._fit(log, transport, redraw=True)
+
+    def _own_draws(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of the surrogate with its gradients, as many as a dense map needs.
+
+        thetas: where its chains start.
+        """
+        surrogate = self.surrogate
+        starts = surrogate.transport.inverse(thetas[-NUM_CHAINS:])
+        pace = Pace(surrogate.dim**-0.25 / 2, 12)
+        first = surrogate.draw(self._rng, starts, pace).x
+        second = surrogate.draw(self._rng, first[:, -1], pace).x
+        x = np.concatenate([first[:, SEGMENT // 2 :], second], axis=1)
+        x = x.reshape(-1, surrogate.dim)
+        x = x[np.isfinite(x).all(axis=1)]
+        grad = x + surrogate.residual.grads(x) + surrogate.guard.grads(x)
+        transport = surrogate.transport
+        return transport.forward(x), transport.push_forward(x, grad)
 
     def _along_graph(self, log: EvaluationLog, transport: TransportMap) -> TransportMap:
         """A map along the model's graph, if it is better at points held out."""

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from vhmc.structure.predictor import Predictor
+from vhmc.structure.separated import Separated
 from vhmc.transport.hub_functions import Link
 
 MAX_CANDIDATES = 12
@@ -36,6 +37,8 @@ class Graph(NamedTuple):
     scalars: parameters that are no entry of an array: hubs are mostly among them.
     predictor: a quantity that stands between most parameters and the data, given which
         few of them interact; None if there is none.
+    separated: a quantity given which only priors link parameters, of a model whose
+        energy is fitted through it; None if there is none.
     """
 
     edges: scipy.sparse.csr_matrix
@@ -43,6 +46,7 @@ class Graph(NamedTuple):
     hubs: tuple[int, ...] | None = None
     scalars: tuple[int, ...] = ()
     predictor: Predictor | None = None
+    separated: Separated | None = None
 
     def simpler(self) -> "list[Graph]":
         """The same, then with scales as the only hubs, then without any.

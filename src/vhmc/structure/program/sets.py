@@ -135,18 +135,27 @@ class Sets:
             row[_members(self._masks[number] >> 1)] = True
         return rows[places].reshape(*array.shape, self.dim)
 
+    def bent(self) -> np.ndarray:
+        """Which parameters the program may not be linear in, all others held."""
+        return np.array([row >> i & 1 for i, row in enumerate(self._rows())], bool)
+
     def graph(self) -> sp.csr_matrix:
         """Pairs that interact, as a symmetric boolean matrix with its diagonal."""
-        rows = [1 << i for i in range(self.dim)]
-        for number, partners in self._partners.items():
-            for i in _members(self._masks[number] >> 1):
-                rows[i] |= partners >> 1
+        rows = [row | 1 << i for i, row in enumerate(self._rows())]
         degrees = [row.bit_count() for row in rows]
         if sum(degrees) > MAX_EDGES:
             raise TooLargeError("nearly all of its many parameters interact")
         indices = np.concatenate([_members(row) for row in rows])
         entries = np.ones(len(indices), bool), indices, np.cumsum([0, *degrees])
         return sp.csr_matrix(entries, shape=(self.dim, self.dim))
+
+    def _rows(self) -> list[int]:
+        """Which parameters each one interacts with, one bit each."""
+        rows = [0] * self.dim
+        for number, partners in self._partners.items():
+            for i in _members(self._masks[number] >> 1):
+                rows[i] |= partners >> 1
+        return rows
 
     def _number(self, mask: int) -> int:
         # Not the integer itself: Python's hash of 2**i repeats after 61 bits.
