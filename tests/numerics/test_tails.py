@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vhmc.numerics.tails import normal_scores, num_moments, tail_indices
+from vhmc.numerics.tails import needs_ranks, normal_scores, num_moments, tail_indices
 
 CHAINS, DRAWS, RUNS = 4, 1000, 20
 USUAL = {
@@ -47,6 +47,17 @@ def test_laws_without_an_sd(name, seed):
 def test_laws_without_a_mean(name, seed):
     """At worst 4 % of 400 runs were not found: eight of twenty once in 10^6 times."""
     assert np.sum(found(WITHOUT_MEAN[name], seed) > 0) < 8
+
+
+def test_ranks_serve_where_a_sample_sd_is_unsteady(seed):
+    """All of 200 runs with 2 degrees of freedom, and none with 5."""
+    rng = np.random.default_rng(seed)
+    shape = CHAINS, DRAWS, RUNS
+    assert not needs_ranks(rng.standard_normal(shape)).any()
+    heavy = rng.standard_t(2, shape)
+    assert np.all(needs_ranks(heavy) | (num_moments(heavy) == 2))
+    light = rng.standard_t(5, shape)
+    assert needs_ranks(heavy).mean() > 0.5 > needs_ranks(light).mean()
 
 
 def test_slow_chains_are_worth_fewer_draws(seed):

@@ -21,6 +21,8 @@ SURE = 2.0
 """Standard errors of the tail index by which a border must be passed."""
 SHORT = 5.0
 """Sample sds from the mean within which all draws lie if no tail needs a fit."""
+USUAL = 0.25
+"""Tail index beyond which the square of a sample sd has no finite variance."""
 
 
 def num_moments(values: np.ndarray) -> np.ndarray:
@@ -33,21 +35,41 @@ def num_moments(values: np.ndarray) -> np.ndarray:
 
     values: shape (chain, draw, quantity).
     """
-    chains, draws, width = values.shape
-    found = np.full(width, 2)
-    if draws < FEWEST_DRAWS or chains * draws < FEWEST:
-        return found
-    indices = tail_indices(values.reshape(-1, width))
-    doubtful = np.flatnonzero(indices > 0.25)
-    if not len(doubtful):
-        return found
-    total = chains * draws
-    length = min(LARGEST_TAIL * total, 3 * np.sqrt(total / EFFICIENCY))
-    share = np.nan_to_num(bulk_ess(values[..., doubtful]), nan=total) / total
-    count = np.maximum(length * np.minimum(share, 1.0), 1.0)
+    found = np.full(values.shape[2], 2)
+    indices, count = _indices(values)
     for order, left in ((2, 1), (1, 0)):
-        found[doubtful[_lacks(indices[doubtful], count, order)]] = left
+        found[_lacks(indices, count, order)] = left
     return found
+
+
+def needs_ranks(values: np.ndarray) -> np.ndarray:
+    r"""Whether the sample sd of a quantity says little of its sd.
+
+    Its square has no finite variance if $k > 1/4$, here by one standard error. That is
+    so for all quantities without an sd, and for many with one: two samples of a
+    thousand draws from the same density may have sds that differ by half.
+
+    values: shape (chain, draw, quantity).
+    """
+    indices, count = _indices(values)
+    with np.errstate(invalid="ignore"):
+        return indices - (1 + USUAL) / np.sqrt(count) > USUAL
+
+
+def _indices(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Tail indices of quantities, and the effective draws that each rests on."""
+    chains, draws, width = values.shape
+    indices, count = np.zeros(width), np.ones(width)
+    if draws < FEWEST_DRAWS or chains * draws < FEWEST:
+        return indices, count
+    indices = tail_indices(values.reshape(-1, width))
+    doubtful = np.flatnonzero(indices > USUAL)
+    if len(doubtful):
+        total = chains * draws
+        length = min(LARGEST_TAIL * total, 3 * np.sqrt(total / EFFICIENCY))
+        share = np.nan_to_num(bulk_ess(values[..., doubtful]), nan=total) / total
+        count[doubtful] = np.maximum(length * np.minimum(share, 1.0), 1.0)
+    return indices, count
 
 
 def _lacks(index: np.ndarray, count: np.ndarray, order: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from vhmc.numerics.importance import (
     independent_acceptance,
     pareto_smooth,
 )
-from vhmc.numerics.tails import normal_scores, num_moments
+from vhmc.numerics.tails import needs_ranks, normal_scores
 from vhmc.sampler.acquisition import tempering
 from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.surrogate import Surrogate
@@ -66,8 +66,8 @@ class Check(NamedTuple):
     stein_mean_errors, stein_sd_errors: first-order estimates of the errors of means,
         in posterior sd, and of relative errors of sds, by parameter (`stein_errors`).
     weighted_mean_errors, weighted_sd_errors: the same errors by the importance
-        weights, of all values in the user's space; those without an sd are judged by
-        normal scores of their ranks (`with_moments`).
+        weights, of all values in the user's space; heavy tails are judged by normal
+        scores of their ranks (`with_moments`).
     mean_noises, sd_noises: standard errors of the latter two.
     mean_spreads, sd_spreads: of one draw: these over the root of the effective size of
         draws are the standard errors of their means and sds.
@@ -130,7 +130,7 @@ class Check(NamedTuple):
 
 
 def with_moments(values: Values, draws: np.ndarray) -> Values:
-    """The values, or the normal scores of those that have no sd.
+    """The values, or the normal scores of those whose sd draws do not tell.
 
     Errors in units of an sd that does not exist mean nothing, and by leverage a few
     draws far out would be chosen over and over. Of ranks both make sense.
@@ -139,7 +139,7 @@ def with_moments(values: Values, draws: np.ndarray) -> Values:
     """
     with np.errstate(over="ignore"):
         drawn = values(draws)
-    lacking = np.flatnonzero(num_moments(drawn[None]) < 2)
+    lacking = np.flatnonzero(needs_ranks(drawn[None]))
     drawn = drawn[:, lacking]
     if not len(lacking):
         return values
