@@ -109,6 +109,14 @@ def test_draws_where_the_surrogate_is_too_low_raise_the_least_ridge():
     assert trainer._least_ridge < 10 * before
 
 
+def test_without_a_network_the_least_ridge_stays():
+    """Else a network that comes in late has hardly any, and holes."""
+    trainer, _ = trained(num_features=0)
+    before = trainer._least_ridge
+    trainer.adapt_ridge(np.zeros(6))
+    assert trainer._least_ridge == before
+
+
 def test_no_residual_where_the_map_is_the_posterior():
     """All but: a ripple that moves no mean by more than 0.02 sd, until it matters."""
     density = Density(lambda t: -0.5 * jnp.sum(t**2) + 0.02 * jnp.sum(jnp.sin(t)))

@@ -260,8 +260,8 @@ class Trainer:
 
         log_weights: surrogate's less true energies at draws of the surrogate.
         """
-        if not len(log_weights):
-            return
+        if not len(log_weights) or self.surrogate.residual.is_zero:
+            return  # a map without a network says nothing of what one would do
         depth = np.median(log_weights) - log_weights
         is_deep = ~(depth < HOLE_DEPTH)
         self._least_ridge *= 10.0 if is_deep.mean() > MAX_IN_HOLES else 0.8
