@@ -10,6 +10,7 @@ from vhmc._types import Potential, Scalar, Vector
 from vhmc.evaluation.observable import Observable
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Answers, Target
+from vhmc.models.second_derivatives import differenced_hessian
 
 
 class HostTarget(Target):
@@ -48,19 +49,8 @@ class HostTarget(Target):
         return self._ask(thetas)
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Second derivatives by central differences of gradients at 2 `dim` points.
-
-        NaN where a gradient is missing.
-        """
-        # The cube root balances rounding against truncation; gradients that are finite
-        # differences themselves are noisier and need a wider step.
-        width = max(np.cbrt(np.finfo(float).eps), np.sqrt(self._noise_step))
-        widths = width * np.maximum(1.0, np.abs(theta))
-        steps = np.diag(widths)
-        answer = self.evaluate(np.concatenate([theta + steps, theta - steps]))
-        grads = np.where(np.isfinite(answer.energy)[:, None], answer.grad, np.nan)
-        jacobian = (grads[: self.dim] - grads[self.dim :]) / (2 * widths[:, None])
-        return (jacobian + jacobian.T) / 2
+        """Second derivatives by central differences of gradients at 2 `dim` points."""
+        return differenced_hessian(self.evaluate, theta, self._noise_step)
 
     @property
     def hessian_price(self) -> int:

@@ -1,5 +1,6 @@
 """Targets of models that JAX can trace: batched evaluation and exact Hessians."""
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from vhmc._types import Potential, Scalar, Vector
 from vhmc.evaluation.space import Space
 from vhmc.evaluation.target import Answers, Counter, Target
 from vhmc.models.batches import MODEL_GROUPS, in_groups
+from vhmc.models.second_derivatives import differenced_hessian, traced_hessian
 
 
 class TracedTarget(Target):
@@ -29,7 +31,6 @@ class TracedTarget(Target):
         super().__init__(parameters)
         self.energy = energy
         self._compiled = jax.jit(jax.vmap(jax.value_and_grad(energy)))
-        self._hessian = jax.jit(jax.hessian(energy))
         self._potential = _counted(energy, self._counter)
 
     @property
@@ -52,14 +53,23 @@ class TracedTarget(Target):
             digest.update(np.ascontiguousarray(constant).tobytes())
         return digest.hexdigest()
 
+    @functools.cached_property
+    def _hessian(self) -> Callable[[np.ndarray], jax.Array] | None:
+        return traced_hessian(self.energy, self.start)
+
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Second derivatives by autodiff, counted as `dim` evaluations."""
+        """Second derivatives by autodiff, counted as `dim` evaluations.
+
+        By differences of gradients where JAX differentiates the model only once.
+        """
+        if self._hessian is None:
+            return differenced_hessian(self.evaluate, theta)
         self._counter.add(self.dim)
         return np.asarray(self._hessian(theta))
 
     @property
     def hessian_price(self) -> int:
-        return self.dim
+        return self.dim if self._hessian is not None else 2 * self.dim
 
     @property
     def potential(self) -> Potential:
