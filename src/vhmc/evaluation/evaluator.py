@@ -76,6 +76,8 @@ EXPLORATORY = (
 """Phases that may leave the support of the posterior: failures are expected there."""
 WRITTEN_AFTER = 1.0
 """Seconds after which a model that is evaluated point by point is written down."""
+LEFT_BEHIND = "left behind"
+"""Phase of points around a place that a run has left."""
 FEWEST = 4
 """Points of a round below which failures do not end the run."""
 
@@ -202,6 +204,19 @@ class Evaluator:
         self._charge(phase, price * self.target.price, is_replayed=bool(replayed))
         self._heed_interrupt()
         return matrix
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds of points evaluated so far."""
+        return len(self._rows)
+
+    def leave_behind(self, first: int, last: int) -> None:
+        """Let rounds count as points far from the posterior, as those of a search do.
+
+        What they cost stays with the phase in which they were evaluated.
+        """
+        for number in range(first, last):
+            self._rows[number] = (*self._rows[number][:2], LEFT_BEHIND)
 
     def absorb(self) -> None:
         """Log what is on file and was not replayed, as points already evaluated."""

@@ -37,6 +37,7 @@ class Ending(NamedTuple):
     structure: of the model, as far as it is known.
     walls: that the run has met.
     reports: of the rounds of training.
+    remarks: on the search.
     """
 
     evaluator: CentredEvaluator
@@ -45,6 +46,7 @@ class Ending(NamedTuple):
     structure: Structure
     walls: WallWatch
     reports: Sequence[RoundReport]
+    remarks: tuple[str, ...] = ()
 
     def finished(
         self, rng: np.random.Generator, attempts: Sequence[Attempt], number: int
@@ -98,7 +100,8 @@ class Ending(NamedTuple):
     ) -> Posterior:
         evaluator, verdict = self.evaluator, corrected.verdict
         space = evaluator.target.parameters
-        notes = self.walls.notes(labels_of(space), links_of(space))
+        walls = self.walls.notes(labels_of(space), links_of(space))
+        notes = (*self.remarks, *walls)
         facts: dict[str, Any] = {"budget": evaluator.budget, **self.settings._asdict()}
         return result(
             evaluator,

@@ -1,12 +1,13 @@
 """The first map of a run: an old one, a closed form, or a search and a warm-up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
+from vhmc.sampler.again import places_around
 from vhmc.sampler.black_box_graph import num_missing
 from vhmc.sampler.closed_form import closed_form
 from vhmc.sampler.differenced_graph import SOURCE
@@ -82,15 +83,28 @@ class Finder:
             return self._searched(origin)
         return FirstMap(transport, no_modes(evaluator.target.dim))
 
-    def _searched(self, origin: np.ndarray) -> FirstMap:
+    def again(self, transport: TransportMap) -> FirstMap:
+        """Search once more, from other starts.
+
+        transport: map so far, in whose coordinates they are far apart.
+        """
+        evaluator, origin = self._evaluator, self._evaluator.origin
+        places = places_around(self._rng, evaluator.log, transport, origin)
+        return self._searched(origin, places)
+
+    def _searched(
+        self, origin: np.ndarray, places: Sequence[np.ndarray] = ()
+    ) -> FirstMap:
         """Descents, a Gaussian, and a map along the graph if that tells something.
 
         origin: the first start.
+        places: all starts instead, if there are any.
         """
         rng, evaluator = self._rng, self._evaluator
         curvature, price = self._curvature()
         plan = self._plan._replace(hessian=price)
-        located = search(rng, evaluator, origin, plan, self._known.graph, curvature)
+        graph = self._known.graph
+        located = search(rng, evaluator, origin, plan, graph, curvature, places)
         allowance, chains = plan.warm_up, plan.chains
         layer = warm_up(rng, evaluator.evaluate, located, allowance, chains)
         layer, modes = self._walls.adapt(rng, layer, located.modes)

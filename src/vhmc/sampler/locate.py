@@ -1,6 +1,6 @@
 """Locate the posterior: descents from several starts, and a first Gaussian."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +64,7 @@ def locate(
     hessian: Callable[[np.ndarray], np.ndarray] | None = None,
     price: int = 0,
     spare: int = 0,
+    places: Sequence[np.ndarray] = (),
 ) -> Located:
     """Descend from several starts and measure the curvature at the best end.
 
@@ -72,8 +73,10 @@ def locate(
     hessian: of the energy at a point; without one the descents' own curvature serves.
     price: evaluations that a second Hessian costs; 0 if there may be none.
     spare: evaluations beyond the allowance if no descent has arrived with it.
+    places: where to begin instead, if there are any.
     """
     num_starts = int(np.clip(allowance // PER_START, 1, MAX_STARTS))
+    places = list(places) or starts(rng, origin, num_starts)
     left = allowance - (NEWTON_STEPS if hessian else 0)
     reasons: list[np.ndarray] = []
 
@@ -85,8 +88,7 @@ def locate(
         return answer
 
     pool = Pool()
-    places = starts(rng, origin, num_starts)
-    most = min(left, max(5 * num_starts, left // 2))
+    most = min(left, max(5 * len(places), left // 2))
     descents = begun(rng, origin, places, pool, counted, most)
     if not descents:
         raise no_start(origin, reasons)

@@ -36,16 +36,18 @@ def locate_given(
     allowance: int,
     held: Sequence[int],
     hessian: Callable[[np.ndarray], np.ndarray] | None = None,
+    places: Sequence[np.ndarray] = (),
 ) -> Located:
     """Descend with some coordinates held, and measure the curvature at the best end.
 
-    origin, allowance, hessian: as in `locate`.
+    origin, allowance, hessian, places: as in `locate`.
     held: coordinates that keep the values of each start.
     """
     most = max(PER_DESCENT, PER_DIM * len(origin))
     least = int(np.clip(allowance // PER_DESCENT, 1, FEWEST))
     number = int(np.clip(allowance // most, least, MAX_STARTS))
-    descents = [Descent(start) for start in starts(rng, origin, number)]
+    chosen = list(places)[:number] or starts(rng, origin, number)
+    descents = [Descent(start) for start in chosen]
     reasons: list[np.ndarray] = []
 
     def evaluate_held(thetas: np.ndarray) -> Evaluations:
@@ -55,7 +57,7 @@ def locate_given(
         grad[:, held] = 0.0
         return answer._replace(grad=grad)
 
-    num_each = max(1, allowance // number - NUM_DRAWS)
+    num_each = max(1, allowance // len(chosen) - NUM_DRAWS)
     descend(descents, evaluate_held, num_each, is_finished)
     found = [descent for descent in descents if np.isfinite(descent.energy)]
     if not found:

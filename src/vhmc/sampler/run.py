@@ -10,6 +10,7 @@ from vhmc.evaluation.evaluator import Interrupted
 from vhmc.evaluation.replay import Diverged
 from vhmc.numerics.threads import one_thread
 from vhmc.report.watch import LOG, Watch
+from vhmc.sampler.again import Lost, is_astray, is_lost
 from vhmc.sampler.assessment import assess
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.black_box_graph import ROUNDS
@@ -23,6 +24,7 @@ from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.rounds import RoundReport
+from vhmc.sampler.second_search import SecondSearch
 from vhmc.sampler.soundness.inspection import Inspection
 from vhmc.sampler.training import LAST
 from vhmc.sampler.verdict import unchecked
@@ -114,6 +116,8 @@ class Run:
         labels = labels_of(self._target.parameters)
         self._inspection = Inspection(self._evaluator, labels)
         self._known = KnownGraph(self._first_structure, self._target.parameters)
+        shared = self._rng, self._evaluator, self._known, self._walls
+        self._second = SecondSearch(*shared, self._inspection)
 
     def _planned(self, budget: int) -> Plan:
         return plan(self._target, budget, self._settings.correction)
@@ -154,7 +158,18 @@ class Run:
         transport, modes = finder.find(old)
         self._inspection.near_mass(modes, transport)
         self._surroundings = Surroundings(rng, evaluator, modes)
-        self._start_training(self._surroundings.first(transport, plan))
+        transports = self._surroundings.first(transport, plan)
+        self._second.first = transport
+        is_possible = self._second.is_possible(plan)
+        if is_possible and is_astray(evaluator.log, transports, modes):
+            transports = self._searched_again(transports) or transports
+        self._start_training(transports)
+
+    def _searched_again(self, old: list[TransportMap]) -> list[TransportMap]:
+        """Maps of what another search has found; none if the old ones are to stay."""
+        found = self._second.search(old, self._surroundings, self._plan)
+        self._surroundings, self._plan = found.surroundings, found.plan
+        return found.transports
 
     def _start_training(self, transports: list[TransportMap]) -> None:
         """A component for every mode's map."""
@@ -189,7 +204,14 @@ class Run:
 
     def _attempt_often(self) -> None:
         while not self._attempts or self._widens() or self._goes_on() or self._looks():
-            attempt = self._attempt()  # which may begin a new list
+            try:
+                attempt = self._attempt()  # which may begin a new list
+            except Lost:
+                assert self._ensemble is not None
+                if maps := self._searched_again(self._ensemble.transports):
+                    self._attempts = []
+                    self._start_training(maps)
+                continue
             self._attempts.append(attempt)
 
     def _begin_behind(self, before: AbstractLayer | None) -> None:
@@ -304,6 +326,10 @@ class Run:
         assert ensemble is not None
         if max(len(one.rounds.reports) for one in ensemble.components) in ROUNDS:
             self._look_for_graph()
+        is_possible = len(ensemble.components) == 1
+        is_possible = is_possible and self._second.is_possible(self._plan)
+        if is_possible and is_lost(ensemble.reports):
+            raise Lost
 
     def _finish(self) -> Posterior:
         """The best attempt, with the requested correction."""
@@ -320,4 +346,5 @@ class Run:
             self._known.structure,
             self._walls,
             reports,
+            self._second.remarks,
         )

@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.evaluator import LEFT_BEHIND, EvaluationLog
 from vhmc.transport.influence import capped_weights, influence
 from vhmc.transport.layer import PulledBack
 from vhmc.transport.transport_map import TransportMap
 
 REACH = 2.5
 """Latent distance beyond that of most draws at which points count less."""
-AWAY = "search", "screening", "look", "walls", "soundness"
+AWAY = "search", "screening", "look", "walls", "soundness", LEFT_BEHIND
 """Phases whose points may be far from the posterior's mass."""
 
 
@@ -111,6 +111,7 @@ def training_set(
     away = np.exp(-np.maximum(excess - 2 * dim, 0) / dim)
     far = (1 + np.maximum(excess - 5 * dim - 20, 0) / dim) ** -2
     weight = cap * far * np.where(is_away, away, 1.0)
+    weight = np.where(log.phase[known] == LEFT_BEHIND, 0.0, weight)
     is_typical = ~is_away & (excess < 5 * dim + 20)
     if transport.cliques is not None:
         # A map along a graph does not reach where draws of worse maps have been, and
