@@ -21,9 +21,10 @@ from vhmc.sampler.model_graph import labels_of, links_of
 from vhmc.sampler.modes.ensemble import Ensemble
 from vhmc.sampler.plan import Settings
 from vhmc.sampler.posterior import Posterior
+from vhmc.sampler.reasons import INTERRUPTED, Concern
 from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport
-from vhmc.sampler.verdict import RANKS, unchecked
+from vhmc.sampler.verdict import unchecked
 from vhmc.sampler.walls.watch import WallWatch
 from vhmc.structure.record import Structure
 
@@ -77,9 +78,8 @@ class Ending(NamedTuple):
         """What there is when the user ends the run, with an honest verdict."""
         if attempts:
             best = min(attempts, key=lambda attempt: attempt.badness)
-            reasons = ("the run was interrupted", *best.verdict.reasons)
-            status = max(best.verdict.status, "caution", key=RANKS.index)
-            verdict = best.verdict._replace(status=status, reasons=reasons)
+            cause = Concern("caution", "the run was interrupted", INTERRUPTED)
+            verdict = best.verdict.because_of([cause])
             return self._posterior(best, Corrected(best.theta, verdict))
         if ensemble is None:
             raise RunFailure(

@@ -22,6 +22,7 @@ from vhmc.sampler.modes.ensemble import Ensemble, Setting
 from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
+from vhmc.sampler.reasons import Concern
 from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.soundness.inspection import Inspection
 from vhmc.sampler.training import LAST
@@ -284,9 +285,7 @@ class Run:
         self._clock.lap("check")
         return attempt
 
-    def _judged(
-        self, attempt: Attempt, doubts: Sequence[tuple[str, str]] = ()
-    ) -> Attempt:
+    def _judged(self, attempt: Attempt, doubts: Sequence[Concern] = ()) -> Attempt:
         """The attempt with the verdict on it, by all that is known of other modes."""
         if attempt.check is None:
             return attempt

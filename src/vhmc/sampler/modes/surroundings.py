@@ -20,16 +20,18 @@ from vhmc.sampler.modes.look import Wide
 from vhmc.sampler.modes.outside import outside
 from vhmc.sampler.modes.widen import wide_map
 from vhmc.sampler.plan import Plan
+from vhmc.sampler.reasons import Concern
 from vhmc.sampler.verdict import MUCH_OUTSIDE
 from vhmc.transport.transport_map import TransportMap
 
 COPIES = (
-    "parameters can be relabelled, which gives {total} copies of the posterior's mode: "
-    "the budget sufficed for {number} of them; order a parameter, or raise the budget"
+    "parameters can be relabelled, which gives {total} copies of the posterior's mode, "
+    "and the budget sufficed for {number} of them; order a parameter, or raise the "
+    "budget"
 )
 UNSEARCHED = (
-    "{number} modes were found, and the budget ended before there was a look around "
-    "the last of them: there may be more"
+    "there may be more than the {number} modes that were found: the budget ended "
+    "before there was a look around the last of them; raise the budget"
 )
 
 
@@ -97,17 +99,17 @@ class Surroundings:
         transport = wide_map(self._rng, self._evaluator, found, theta, plan)
         return [] if transport is None else [transport]
 
-    def doubts(self, number: int) -> list[tuple[str, str]]:
-        """What has been left undone, with a status each.
+    def doubts(self, number: int) -> list[Concern]:
+        """What has been left undone.
 
         number: of the modes that are sampled.
         """
         found = []
         if self._num_left_out:
             total = number + self._num_left_out
-            found.append(("bad", COPIES.format(total=total, number=number)))
+            found.append(Concern("bad", COPIES.format(total=total, number=number)))
         if 1 < number and self._num_looked < number:
-            found.append(("caution", UNSEARCHED.format(number=number)))
+            found.append(Concern("caution", UNSEARCHED.format(number=number)))
         return found
 
     def _relabelled(self, transport: TransportMap, plan: Plan) -> list[TransportMap]:
