@@ -19,6 +19,7 @@ from vhmc.sampler.correction import (
 )
 from vhmc.sampler.model_graph import labels_of, links_of
 from vhmc.sampler.modes.ensemble import Ensemble
+from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Settings
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.reasons import INTERRUPTED, Concern
@@ -27,6 +28,7 @@ from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.verdict import unchecked
 from vhmc.sampler.walls.watch import WallWatch
 from vhmc.structure.record import Structure
+from vhmc.surrogate.mixture import Mixture
 
 
 class Ending(NamedTuple):
@@ -37,6 +39,7 @@ class Ending(NamedTuple):
     clock: of the run.
     structure: of the model, as far as it is known.
     walls: that the run has met.
+    around: what it knows beyond the modes that it samples.
     reports: of the rounds of training.
     """
 
@@ -45,6 +48,7 @@ class Ending(NamedTuple):
     clock: Clock
     structure: Structure
     walls: WallWatch
+    around: Surroundings
     reports: Sequence[RoundReport]
 
     def finished(
@@ -98,7 +102,10 @@ class Ending(NamedTuple):
     ) -> Posterior:
         evaluator, verdict = self.evaluator, corrected.verdict
         space = evaluator.target.parameters
-        notes = self.walls.notes(labels_of(space), links_of(space))
+        about_walls = self.walls.notes(labels_of(space), links_of(space))
+        surrogate = attempt.surrogate
+        number = len(surrogate.parts) if isinstance(surrogate, Mixture) else 1
+        notes = (*about_walls, self.around.note(verdict, number))
         facts: dict[str, Any] = {"budget": evaluator.budget, **self.settings._asdict()}
         return result(
             evaluator,

@@ -318,5 +318,6 @@ class Run:
             self._clock,
             self._known.structure,
             self._walls,
+            self._surroundings,
             reports,
         )
