@@ -35,7 +35,8 @@ UNSEARCHED = (
 )
 LOOKED = (
     "looked for further mass at {number} points up to {far:.0f} sds from the mean"
-    "{prior} and by descents from them, {spent} evaluations in all: {found}"
+    "{prior}, and by descents from those that do not point back; {spent} evaluations: "
+    "{found}"
 )
 NOT_LOOKED = (
     "nobody looked for further mass far from these draws: no evaluation was left for it"
