@@ -1,5 +1,7 @@
 """Separate modes: found, weighed, named; copies under relabelling; mass outside."""
 
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -126,6 +128,7 @@ def test_mass_outside_is_a_reason_where_no_budget_is_left():
     with pytest.warns(UserWarning, match="verdict bad"):
         posterior = vhmc.sample(target, 420, seed=0)
     assert posterior.verdict.statistics.mass_outside > 0.1
+    assert posterior.verdict.notes[-1].endswith("the draws leave out what was found")
 
 
 def test_a_look_costs_little_where_there_is_nothing():
@@ -135,6 +138,18 @@ def test_a_look_costs_little_where_there_is_nothing():
     assert posterior.modes[0].mass == 1.0
     assert 0 < posterior.costs["look"] <= plan(target, 1000).look
     assert posterior.verdict.statistics.missed_modes == 0
+    # The note has the numbers of this run.
+    (note,) = posterior.verdict.notes
+    log = posterior.evaluation_log
+    looked = log.theta[log.phase == "look"]
+    words = re.search(r"at (\d+) points up to (\d+) sds .* (\d+) evaluations", note)
+    number, far, spent = map(int, words.groups())
+    assert number <= spent == len(looked) == posterior.costs["look"]
+    # A standard normal: its sds are one, up to those of the map.
+    farthest = np.sqrt(np.mean(looked**2, axis=1)).max()
+    assert abs(far / farthest - 1) < 0.3
+    assert note.endswith("none was found")
+    assert note in str(posterior.verdict)
 
 
 def two_components(y):

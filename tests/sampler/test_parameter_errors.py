@@ -15,6 +15,7 @@ from vhmc.sampler.parameter_errors import (
     error_sources,
     parameter_errors,
 )
+from vhmc.sampler.reasons import Concern
 
 SPACE = Parameters(np.zeros(2), {})
 SHIFT = 0.3
@@ -78,7 +79,7 @@ def test_words_follow_the_larger_bound_and_what_no_check_can_see():
     assert words(8000.0) == {"good"}
     assert words(15.0) == {"caution"}
     assert words(1.0) == {"bad"}
-    assert words(8000.0, [("caution", "another mode")]) == {"caution"}
+    assert words(8000.0, [Concern("caution", "another mode")]) == {"caution"}
     assert words(np.nan) == {"bad"}
 
 

@@ -8,7 +8,7 @@ from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
 from vhmc.evaluation.target import Evaluations
 from vhmc.models.from_callable import from_callable
 from vhmc.sampler.descents import Evaluated
-from vhmc.sampler.soundness.gradient import find_fault
+from vhmc.sampler.soundness.gradient import Group, find_fault, is_rough
 from vhmc.sampler.soundness.inspection import Inspection
 from vhmc.sampler.soundness.mass import flat_directions, without_mass
 from vhmc.sampler.soundness.noise import is_late, repeat, rounding
@@ -185,3 +185,41 @@ def test_a_kink_at_the_start_is_no_fault():
     inspection = Inspection(Evaluator(target, 400), NAMES)
     inspection.at_start()
     assert not inspection.concerns
+
+
+def test_a_kink_at_the_end_of_a_descent_is_no_fault():
+    """The slopes at both sides of the lowest point cancel each other."""
+    target = from_callable(lambda t: (-np.abs(t).sum(), -np.sign(t)), 3)
+    for theta in (np.zeros(3), np.full(3, 1e-9)):
+        answer = target.evaluate(theta[None])
+        base = Evaluated(theta, float(answer.energy[0]), answer.grad[0])
+        assert not compare(evaluate_of(target), base, 4).is_wrong
+
+
+@pytest.mark.parametrize(("wave", "expected"), [(0.0, False), (1e-5, True)])
+def test_a_long_step_that_happens_to_fit_is_not_rough(wave, expected):
+    r"""Of $\theta^3$ the trapezoid rule is off by a half of the cubed step.
+
+    Where that cancels the error of a gradient that is 1 % too large, one long step
+    alone looks right.
+    """
+    step = 1e-4
+    curve = -0.0194  # on a step of one
+
+    def model(theta):
+        value = theta[0] + curve * theta[0] ** 3
+        value += wave * np.sin(theta[0] / (10 * wave)) if wave else 0.0
+        factor = 1.0 if wave else 1.01
+        return -value, -factor * (1 + 3 * curve * theta**2)
+
+    evaluate = evaluate_of(from_callable(model, 1))
+    answer = evaluate(np.zeros((1, 1)), "")
+    base = Evaluated(np.zeros(1), float(answer.energy[0]), answer.grad[0])
+    ends = evaluate(np.array([[step], [1.0]]), "")
+    short, long = (
+        secant(base, Evaluated(np.array([x]), float(e), g))
+        for x, e, g in zip((step, 1.0), ends.energy, ends.grad, strict=True)
+    )
+    assert abs(short.relative) > 2 * abs(long.relative), "one step would do"
+    group = Group(np.zeros(1, dtype=int), np.array([step]), short)
+    assert is_rough(evaluate, base, group) == expected

@@ -7,6 +7,7 @@ import pytest
 
 from vhmc.sampler.assessment import missed_modes
 from vhmc.sampler.locate import Modes
+from vhmc.sampler.reasons import LEADS, MIXING, Concern
 from vhmc.sampler.verdict import (
     ABOUT_SURROGATE,
     ExactStatistics,
@@ -72,7 +73,7 @@ def test_each_statistic_alone_can_spoil_it(name):
     )
     assert (doubtful.status, bad.status) == ("caution", "bad")
     assert undefined.status == "bad", "a value that is not a number is bad"
-    assert len(bad.reasons) == 2 and "mu" in bad.reasons[1]
+    assert len(bad.reasons) == 1 and "; " in bad.reasons[0], "with what to do"
     assert "{" not in bad.reasons[0]
 
 
@@ -103,10 +104,11 @@ def test_unchecked_draws_are_bad():
 
 def test_the_worst_reason_comes_first():
     statistics = dataclasses.replace(FINE, log_weight_sd=0.7, rhat=2.0)
-    verdict = judge(statistics, [("caution", "no mode")])
+    verdict = judge(statistics, [Concern("caution", "no mode")])
     assert verdict.status == "bad"
     assert "R-hat 2" in verdict.reasons[0]
-    assert str(verdict).startswith("bad\n- R-hat 2")
+    assert str(verdict).startswith(f"bad\n- {LEADS[MIXING]} (R-hat 2)")
+    assert verdict.reasons[1] == "no mode"
 
 
 def test_exact_draws_are_judged_by_their_own_chains():
@@ -121,9 +123,9 @@ def test_exact_draws_are_judged_by_their_own_chains():
     bad = of(0.1)
     corrected = judge_exact(bad, FINE_EXACT)
     assert corrected.status == "bad"
-    assert corrected.reasons == (ABOUT_SURROGATE, *bad.reasons)
+    assert corrected.reasons == (ABOUT_SURROGATE + bad.reasons[0],)
     missing = dataclasses.replace(FINE, missed_modes=1)
-    doubtful = judge(missing, [("caution", "another mode")])
+    doubtful = judge(missing, [Concern("caution", "another mode")])
     assert judge_exact(doubtful, FINE_EXACT).status == "caution"
 
 
@@ -151,10 +153,10 @@ def test_another_mode_as_low_is_bad_and_a_high_one_is_nothing():
         modes = Modes(ends, np.array(energies), *still, has_mode=True)
         return missed_modes(ends, modes, draws)
 
-    (status, message), *_ = found([0.0, 1.0])
-    assert status == "bad"
-    assert "1 of 2 descents" in message
-    assert found([0.0, 5.0])[0][0] == "caution"
+    concern, *_ = found([0.0, 1.0])
+    assert concern.status == "bad"
+    assert "1 of 2 descents" in concern.sentence
+    assert found([0.0, 5.0])[0].status == "caution"
     assert not found([0.0, 50.0])
     assert not found([0.0], ends[:1])
     assert not found([], ends[:0])
@@ -172,5 +174,5 @@ def test_a_descent_cut_off_on_the_slope_is_no_other_mode():
 
     assert not found(20.0, False)
     assert not found(1.0, False)  # not arrived, so it may be on a ridge
-    (_, message), *_ = found(0.0, True)
-    assert "ended in another mode" in message
+    concern, *_ = found(0.0, True)
+    assert "in another mode" in concern.sentence

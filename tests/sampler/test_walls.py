@@ -115,7 +115,7 @@ def test_what_ends_at_walls_is_sampled(name, seed):
 def test_the_wall_is_named_and_lowers_nothing():
     posterior = sample(*SHAPES["half normal"][:2])
     note = "the density is zero for theta[0] < 0, as vhmc.positive would declare"
-    assert posterior.verdict.notes == (note,)
+    assert posterior.verdict.notes[0] == note
     assert not posterior.verdict.reasons
     assert note in str(posterior.verdict)
     assert html.escape(note) in posterior.verdict._repr_html_()
@@ -149,7 +149,7 @@ def test_beyond_a_wall_that_is_no_plane_points_are_rejected():
     posterior = sample(lambda x: only(x @ x < 4, -0.5 * x @ x), np.zeros(2))
     assert posterior.verdict.status != "good"
     assert posterior.verdict.statistics.failed_fraction == 0
-    assert "they were rejected" in posterior.verdict.notes[-1]
+    assert any("they were rejected" in note for note in posterior.verdict.notes)
     assert not posterior.walls
 
 

@@ -37,8 +37,7 @@ class CentredEvaluator(Evaluator):
         """The user's initial values, or the first point that is inside of the layer."""
         if self.layer is None:
             return super().origin
-        with np.errstate(all="ignore"):
-            x = self.layer.inverse(self.target.start[None])[0]
+        x = self.inward(self.target.start[None])[0]
         if np.isfinite(x).all():
             return x
         log = self.log
@@ -50,6 +49,12 @@ class CentredEvaluator(Evaluator):
         with np.errstate(all="ignore"):
             flat = self.layer.forward(thetas.reshape(-1, self.target.dim))
         return flat.reshape(thetas.shape)
+
+    def inward(self, thetas: np.ndarray) -> np.ndarray:
+        if self.layer is None:
+            return thetas
+        with np.errstate(all="ignore"):
+            return self.layer.inverse(thetas)
 
     def evaluate(self, thetas: np.ndarray, phase: str) -> Evaluations:
         x = np.array(thetas, dtype=float)

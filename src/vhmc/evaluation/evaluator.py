@@ -251,6 +251,10 @@ class Evaluator:
         """Unconstrained points from those in the coordinates of `evaluate`."""
         return thetas
 
+    def inward(self, thetas: np.ndarray) -> np.ndarray:
+        """Points in the coordinates of `evaluate`, not finite where there are none."""
+        return thetas
+
     @property
     def log(self) -> EvaluationLog:
         """All points evaluated so far, in the coordinates of `evaluate`."""

@@ -76,6 +76,10 @@ class Space(abc.ABC):
         """Pointwise log likelihoods by name; empty if the model does not give them."""
         return {}
 
+    def draw_prior(self, rng: np.random.Generator, number: int) -> np.ndarray | None:
+        """Unconstrained draws of the prior, one a row; None where it is not known."""
+        return None
+
     def flatten(self, init: Any) -> np.ndarray:
         """Unconstrained vector of values in the user's space."""
         raise ValueError("this model takes no values to start at")

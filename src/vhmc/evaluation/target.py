@@ -184,6 +184,16 @@ class Target(abc.ABC):
             outputs = np.full((len(is_known), len(self.observable.data)), np.nan)
         return np.where(is_known[:, None], outputs, np.nan)
 
+    def draw_prior(self, rng: np.random.Generator, number: int) -> np.ndarray:
+        """Unconstrained draws of the prior, at most so many, at no evaluation.
+
+        Nothing where the prior is not known, or cannot be drawn from.
+        """
+        drawn, _ = Guarded(self.parameters.draw_prior)(rng, number)
+        if drawn is None:
+            return np.zeros((0, self.dim))
+        return drawn[np.isfinite(drawn).all(axis=1)]
+
     @property
     def traced_energy(self) -> Potential | None:
         """The true energy for JAX to trace, uncounted; None for other models."""

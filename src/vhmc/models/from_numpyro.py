@@ -75,6 +75,20 @@ class NumPyroSpace(Space):
         values = unconstrain_fn(*model, init)
         return np.asarray(ravel_pytree([values[name] for name in self.names])[0])
 
+    def draw_prior(self, rng: np.random.Generator, number: int) -> np.ndarray | None:
+        from numpyro import handlers
+
+        if self.flat:
+            return None
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), number)
+        rows = []
+        for key in keys:
+            seeded = handlers.seed(self._model, key)
+            sites = handlers.trace(seeded).get_trace(*self._args, **self._kwargs)
+            values = {name: sites[name]["value"] for name in self.names}
+            rows.append(self.flatten(values))
+        return np.stack(rows)
+
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         values = self.map_rows(self._replays[False], thetas)
         return {name: values[name] for name in self.names}

@@ -110,6 +110,21 @@ class PyMCSpace(Space):
             begin = end
         return parts
 
+    def draw_prior(self, rng: np.random.Generator, number: int) -> np.ndarray | None:
+        import pymc
+
+        if _flat(self._model):
+            return None
+        outputs = []
+        for variable in self._model.free_RVs:
+            transform = self._model.rvs_to_transforms[variable]
+            if transform is not None:
+                variable = transform.forward(variable, *variable.owner.inputs)
+            outputs.append(variable)
+        drawn = pymc.draw(outputs, number, random_seed=int(rng.integers(2**31)))
+        parts = [np.reshape(part, (number, -1)) for part in drawn]
+        return np.concatenate(parts, axis=1)
+
     def constrain(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
         return self._values(thetas, self.names)
 

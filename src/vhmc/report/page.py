@@ -20,18 +20,7 @@ LEADS = {
     "good": "Nothing that was checked speaks against these draws.",
     "caution": "Usable, but something speaks against these draws.",
     "bad": "Do not use these draws as they are.",
-    "": "Draws of the paper's algorithm, which nothing checks.",
-}
-NEXT = {
-    "good": "",
-    "caution": "A larger budget, or correction='exact', would tell.",
-    "bad": "Raise the budget, reparameterise, or ask for correction='exact'.",
-    "": "vhmc.sample checks its draws.",
-}
-NEXT_EXACT = {
-    **NEXT,
-    "caution": "A larger budget makes more of them.",
-    "bad": "A larger budget, or another parameterisation, makes a better surrogate.",
+    "": "Draws of the paper's algorithm, which nothing checks; vhmc.sample checks its.",
 }
 EXACT = (
     "The draws are corrected: their law is the posterior whatever the surrogate. What "
@@ -77,7 +66,6 @@ def render(facts: Facts) -> str:
     return template("vhmc.report").render(
         status=status or "unchecked",
         lead=EXACT if words["is_exact"] else LEADS[status],
-        advice=NEXT_EXACT[status] if words["is_exact"] else NEXT[status],
         words=words,
         num_evaluations=sum(words["costs"].values()),
         num_seconds=sum(words["seconds"].values()),

@@ -14,6 +14,7 @@ from vhmc.sampler.locate import Modes
 from vhmc.sampler.modes.look import Wide
 from vhmc.sampler.modes.outside import outside
 from vhmc.sampler.parameter_errors import error_bound
+from vhmc.sampler.reasons import Concern
 from vhmc.sampler.verdict import ExactStatistics, Statistics, Verdict, judge
 from vhmc.surrogate.training_set import AWAY
 from vhmc.transport.transport_map import TransportMap
@@ -24,8 +25,13 @@ RESTING = 0.3
 """Slope at the end of a descent over its distance from the draws; on the slope of a
 round posterior it is one, in another mode it is zero."""
 NO_MODE = (
-    "the search found no mode: the energy may fall without bound, as in a centred "
-    "hierarchical model; use its non-centred form"
+    "the search found no mode: the log density may grow without bound, as in a centred "
+    "hierarchical model; use its non-centred form, or proper priors"
+)
+MISSED = (
+    "no draw is in another mode that {number} of {total} descents ended in, {gap:.1f} "
+    "nats below the highest log density; raise the budget, set init in the mode that "
+    "is meant, or remove the symmetry"
 )
 
 
@@ -36,7 +42,7 @@ def assess(
     log: EvaluationLog,
     labels: Sequence[str],
     space: Space,
-    doubts: Sequence[tuple[str, str]] = (),
+    doubts: Sequence[Concern] = (),
 ) -> Verdict:
     """Judge draws of a surrogate by its checks, its training and the search.
 
@@ -45,7 +51,7 @@ def assess(
     wide: points of the widened posterior.
     labels: of the parameters.
     space: of the user's parameters.
-    doubts: further ones, each with a status.
+    doubts: further ones.
     """
     surrogate, drawn, check, last = (
         attempt.surrogate,
@@ -99,7 +105,7 @@ def assess(
         # effects at all scales. Else chains may sit in its neck, where a surrogate does
         # nearly well.
         status = "caution" if judge(statistics, []).status == "good" else "bad"
-        concerns = [(status, NO_MODE)]
+        concerns = [Concern(status, NO_MODE)]
     return judge(statistics, [*concerns, *doubts])
 
 
@@ -143,9 +149,7 @@ def comparable(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, Modes
     )
 
 
-def missed_modes(
-    ends: np.ndarray, modes: Modes, draws: np.ndarray
-) -> list[tuple[str, str]]:
+def missed_modes(ends: np.ndarray, modes: Modes, draws: np.ndarray) -> list[Concern]:
     """Other modes in which descents ended, and near which there is no draw.
 
     A descent that was cut off on the slope of the mode that the draws are in is none,
@@ -169,11 +173,8 @@ def missed_modes(
     if not is_missed.any():
         return []
     gap = float(np.min(modes.energies[is_missed]) - lowest)
-    message = (
-        f"{int(is_missed.sum())} of {len(ends)} descents ended in another mode, "
-        f"{gap:.1f} nats from the lowest, that no draw visited"
-    )
-    return [("bad" if gap < 3 else "caution", message)]
+    message = MISSED.format(number=is_missed.sum(), total=len(ends), gap=gap)
+    return [Concern("bad" if gap < 3 else "caution", message)]
 
 
 def _mean(rates: list[float]) -> float:

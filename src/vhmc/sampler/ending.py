@@ -19,13 +19,16 @@ from vhmc.sampler.correction import (
 )
 from vhmc.sampler.model_graph import labels_of, links_of
 from vhmc.sampler.modes.ensemble import Ensemble
+from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Settings
 from vhmc.sampler.posterior import Posterior
+from vhmc.sampler.reasons import INTERRUPTED, Concern
 from vhmc.sampler.result import result
 from vhmc.sampler.rounds import RoundReport
-from vhmc.sampler.verdict import RANKS, unchecked
+from vhmc.sampler.verdict import unchecked
 from vhmc.sampler.walls.watch import WallWatch
 from vhmc.structure.record import Structure
+from vhmc.surrogate.mixture import Mixture
 
 
 class Ending(NamedTuple):
@@ -36,6 +39,7 @@ class Ending(NamedTuple):
     clock: of the run.
     structure: of the model, as far as it is known.
     walls: that the run has met.
+    around: what it knows beyond the modes that it samples.
     reports: of the rounds of training.
     remarks: on the search.
     """
@@ -45,6 +49,7 @@ class Ending(NamedTuple):
     clock: Clock
     structure: Structure
     walls: WallWatch
+    around: Surroundings
     reports: Sequence[RoundReport]
     remarks: tuple[str, ...] = ()
 
@@ -79,9 +84,8 @@ class Ending(NamedTuple):
         """What there is when the user ends the run, with an honest verdict."""
         if attempts:
             best = min(attempts, key=lambda attempt: attempt.badness)
-            reasons = ("the run was interrupted", *best.verdict.reasons)
-            status = max(best.verdict.status, "caution", key=RANKS.index)
-            verdict = best.verdict._replace(status=status, reasons=reasons)
+            cause = Concern("caution", "the run was interrupted", INTERRUPTED)
+            verdict = best.verdict.because_of([cause])
             return self._posterior(best, Corrected(best.theta, verdict))
         if ensemble is None:
             raise RunFailure(
@@ -100,8 +104,11 @@ class Ending(NamedTuple):
     ) -> Posterior:
         evaluator, verdict = self.evaluator, corrected.verdict
         space = evaluator.target.parameters
-        walls = self.walls.notes(labels_of(space), links_of(space))
-        notes = (*self.remarks, *walls)
+        about_walls = self.walls.notes(labels_of(space), links_of(space))
+        surrogate = attempt.surrogate
+        number = len(surrogate.parts) if isinstance(surrogate, Mixture) else 1
+        around = self.around.note(verdict, number)
+        notes = (*self.remarks, *about_walls, around)
         facts: dict[str, Any] = {"budget": evaluator.budget, **self.settings._asdict()}
         return result(
             evaluator,

@@ -17,7 +17,8 @@ import numpy as np
 
 from vhmc.evaluation.space import Space
 from vhmc.sampler.check import Check
-from vhmc.sampler.verdict import RANKS, ParameterError
+from vhmc.sampler.reasons import RANKS, Concern
+from vhmc.sampler.verdict import ParameterError
 
 OF_MEANS = 0.6, 0.0, 0.27, 3.6, 0.0
 """Weights of the sources of errors of means, by benchmarks/fit_verdict.py."""
@@ -98,7 +99,7 @@ def parameter_errors(
     space: Space,
     ess: float,
     is_corrected: bool,
-    concerns: Sequence[tuple[str, str]],
+    concerns: Sequence[Concern],
 ) -> tuple[ParameterError, ...]:
     """Errors of all numbers of the user's space, in the order of the summary.
 
@@ -112,7 +113,7 @@ def parameter_errors(
     shapes = space.shapes
     names = [label for name in shapes for label in space.labels(name, shapes[name])]
     mean_bounds, sd_bounds = bounds(of_means, OF_MEANS), bounds(of_sds, OF_SDS)
-    least = max((RANKS.index(status) for status, _ in concerns), default=0)
+    least = max((RANKS.index(one.status) for one in concerns), default=0)
     return tuple(
         ParameterError(
             name=names[i],

@@ -8,9 +8,12 @@ from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.attempt import Attempt
 from vhmc.sampler.correction import NONE, Corrected
 from vhmc.sampler.evidence import Evidence, log_evidence
+from vhmc.sampler.model_graph import labels_of
 from vhmc.sampler.modes.record import modes_of
 from vhmc.sampler.parameter_errors import parameter_errors
 from vhmc.sampler.posterior import Posterior
+from vhmc.sampler.reasons import Circumstances
+from vhmc.sampler.spread import changing_spread
 from vhmc.structure.record import Structure
 from vhmc.surrogate.surrogate import Surrogate
 
@@ -49,6 +52,11 @@ def result(
         space, concerns = evaluator.target.parameters, verdict.concerns
         found = parameter_errors(outer_check, space, ess, is_corrected, concerns)
         verdict = verdict._replace(parameters=found)
+    if verdict.status != "good":
+        labels = labels_of(evaluator.target.parameters)
+        worst = "" if verdict.statistics is None else verdict.statistics.worst_parameter
+        spread = changing_spread(evaluator.evaluation_log, labels)
+        verdict = verdict.explained(Circumstances(evaluator.budget, worst, spread))
     return Posterior(
         parameters=evaluator.target.parameters,
         unconstrained=outer.reshape(theta.shape),

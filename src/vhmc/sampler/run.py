@@ -23,6 +23,7 @@ from vhmc.sampler.modes.ensemble import Ensemble, Setting
 from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
+from vhmc.sampler.reasons import Concern
 from vhmc.sampler.rounds import RoundReport
 from vhmc.sampler.second_search import SecondSearch
 from vhmc.sampler.soundness.inspection import Inspection
@@ -306,9 +307,7 @@ class Run:
         self._clock.lap("check")
         return attempt
 
-    def _judged(
-        self, attempt: Attempt, doubts: Sequence[tuple[str, str]] = ()
-    ) -> Attempt:
+    def _judged(self, attempt: Attempt, doubts: Sequence[Concern] = ()) -> Attempt:
         """The attempt with the verdict on it, by all that is known of other modes."""
         if attempt.check is None:
             return attempt
@@ -345,6 +344,7 @@ class Run:
             self._clock,
             self._known.structure,
             self._walls,
+            self._surroundings,
             reports,
             self._second.remarks,
         )

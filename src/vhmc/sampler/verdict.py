@@ -4,14 +4,28 @@ Limits are fitted to true errors by benchmarks/fit_verdict.py.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vhmc.report.cards import verdict_card
+from vhmc.sampler.reasons import (
+    EXACT,
+    FAILED,
+    FEW,
+    FIT,
+    MASS,
+    MIXING,
+    MOST_REASONS,
+    RANKS,
+    Circumstances,
+    Concern,
+    Symptom,
+    reasons,
+)
 
-RANKS = ("good", "caution", "bad")
 FEWEST_CHECKS = 50
 """Checked draws below which no verdict is good."""
 MUCH_OUTSIDE = 0.02
@@ -24,13 +38,15 @@ class Limit(NamedTuple):
     """Values of a statistic beyond which draws are doubtful, and bad.
 
     sign: `HIGH` or `LOW`.
-    sentence: what such a value means, with a place for it.
+    cause: that such a value speaks of (`reasons`).
+    words: the value, with a place for it.
     """
 
     sign: int
     caution: float
     bad: float
-    sentence: str
+    cause: str
+    words: str
 
     def rank(self, value: float) -> int:
         """Place in `RANKS`; a value that is not a number is bad."""
@@ -38,10 +54,15 @@ class Limit(NamedTuple):
             return 2
         return 0 if self.sign * value <= self.sign * self.caution else 1
 
+    def lacking(self, value: float) -> float:
+        """Factor from a value beyond the limit to the limit."""
+        high, low = (value, self.caution)[:: self.sign]
+        return float(high / max(low, 1e-300))
 
-def limit(sign: int, caution: float, bad: float, sentence: str) -> Any:
+
+def limit(sign: int, caution: float, bad: float, cause: str, words: str) -> Any:
     """A field of a record of statistics that the verdict depends on."""
-    metadata = {"limit": Limit(sign, caution, bad, sentence)}
+    metadata = {"limit": Limit(sign, caution, bad, cause, words)}
     return dataclasses.field(metadata=metadata)
 
 
@@ -79,81 +100,71 @@ class Statistics:
     """
 
     importance_efficiency: float = limit(
-        *(LOW, 0.57, 0.4),
-        "importance efficiency {value:.2f}: the surrogate misses part of the posterior",
+        *(LOW, 0.57, 0.4), FIT, "importance efficiency {value:.2f}"
     )
     tempered_efficiency: float = limit(
         *(LOW, 0.34, 0.02),
-        "importance efficiency {value:.2f} by draws of the tempered surrogate: the "
-        "surrogate leaves out part of the posterior",
+        MASS,
+        "importance efficiency {value:.2f} by draws of the tempered surrogate",
     )
     independent_acceptance: float = limit(
         *(LOW, 0.8, 0.6),
-        "an independence sampler with the surrogate as its proposal would accept "
-        "{value:.2f} of the draws",
+        FIT,
+        "an independence sampler would accept {value:.0%} of the draws",
     )
     log_weight_sd: float = limit(
-        *(HIGH, 0.5, 2.0),
-        "log weights have an sd of {value:.2g} nats: the surrogate's energy is off",
+        *(HIGH, 0.5, 2.0), FIT, "log weights with an sd of {value:.2g} nats"
     )
     hole_fraction: float = limit(
         *(HIGH, 0.005, 0.05),
-        "{value:.1%} of the draws lie where the surrogate is far too low",
+        FIT,
+        "{value:.1%} of the draws where the surrogate is far too low",
     )
     largest_log_weight: float = limit(
         *(HIGH, 2.9, 5.0),
-        "the largest log weight is {value:.1f} nats above the median: the surrogate "
-        "hardly covers part of the mass",
+        MASS,
+        "a largest log weight {value:.1f} nats above the median",
     )
     delayed_acceptance_rate: float = limit(
         *(LOW, 0.75, 0.45),
-        "delayed-acceptance proposals were accepted {value:.2f} of the time in the "
-        "last rounds of training",
+        FIT,
+        "{value:.0%} of delayed-acceptance proposals accepted",
     )
     score_error: float = limit(
-        *(HIGH, 0.53, 3.0),
-        "squared score error {value:.2g} by dimension, where a standard normal's own "
-        "score has 1",
+        *(HIGH, 0.53, 3.0), FIT, "squared score error {value:.2g} by dimension"
     )
     stein_mean_error: float = limit(
-        *(HIGH, 0.147, 0.5),
-        "score errors at draws put the mean of a parameter off by {value:.2f} sd",
+        *(HIGH, 0.147, 0.5), FIT, "a mean off by {value:.2g} sd by score errors"
     )
     stein_sd_error: float = limit(
-        *(HIGH, 0.08, 0.5),
-        "score errors at draws put the sd of a parameter off by {value:.0%}",
+        *(HIGH, 0.08, 0.5), FIT, "an sd off by {value:.2g} of itself by score errors"
     )
     weighted_mean_error: float = limit(
-        *(HIGH, 0.145, 0.4), "importance weights put a mean off by {value:.2f} sd"
+        *(HIGH, 0.145, 0.4), FIT, "a mean off by {value:.2g} sd by importance weights"
     )
     weighted_sd_error: float = limit(
-        *(HIGH, 0.15, 0.5), "importance weights put an sd off by {value:.0%}"
+        *(HIGH, 0.15, 0.5),
+        FIT,
+        "an sd off by {value:.2g} of itself by importance weights",
     )
     error_bound: float = limit(
-        *(HIGH, 0.4, 1.0),
-        "a mean may be off by {value:.2f} sd, or an sd by as much of itself",
+        *(HIGH, 0.4, 1.0), FIT, "a mean or sd known to {value:.2g} sd only"
     )
-    rhat: float = limit(
-        *(HIGH, 1.02, 1.1), "R-hat {value:.3g}: chains on the surrogate disagree"
-    )
+    rhat: float = limit(*(HIGH, 1.02, 1.1), MIXING, "R-hat {value:.3g}")
     ess_per_draw: float = limit(
-        *(LOW, 0.1, 0.005),
-        "effective sample size {value:.1%} of the draws: chains on the surrogate mix "
-        "slowly and may not have visited all of it",
+        *(LOW, 0.1, 0.005), MIXING, "effective sample size {value:.1%} of the draws"
     )
-    ess: float = limit(*(LOW, 200.0, 20.0), "effective sample size only {value:.0f}")
+    ess: float = limit(*(LOW, 200.0, 20.0), MIXING, "effective sample size {value:.0f}")
     num_checks: float = limit(
         *(LOW, FEWEST_CHECKS, 8.0),
-        "only {value:.0f} checked draws to judge by: raise the budget",
+        FEW,
+        f"only {{value:.0f}} checked draws to judge by, of {FEWEST_CHECKS} needed",
     )
     mass_outside: float = limit(
-        *(HIGH, MUCH_OUTSIDE, 0.1),
-        "points far outside of the draws, but with a density that is far too high for "
-        "that, put {value:.0%} of the mass there",
+        *(HIGH, MUCH_OUTSIDE, 0.1), MASS, "{value:.0%} of it lies far outside of them"
     )
     failed_fraction: float = limit(
-        *(HIGH, 0.02, 0.5),
-        "the model had no finite answer at {value:.1%} of the points",
+        *(HIGH, 0.02, 0.5), FAILED, "no finite answer at {value:.1%} of the points"
     )
     pareto_k: float
     single_trajectory_rate: float
@@ -171,21 +182,18 @@ class ExactStatistics:
     exact_acceptance: by the true energies.
     """
 
-    exact_rhat: float = limit(
-        *(HIGH, 1.1, 1.3), "R-hat {value:.3g}: the exact chains disagree"
-    )
+    exact_rhat: float = limit(*(HIGH, 1.1, 1.3), EXACT, "R-hat {value:.3g}")
     exact_ess: float = limit(
-        *(LOW, 100.0, 20.0),
-        "the exact draws have an effective sample size of {value:.0f}: raise the "
-        "budget",
+        *(LOW, 100.0, 20.0), EXACT, "effective sample size {value:.0f}"
     )
     exact_acceptance: float
 
 
 ABOUT_SURROGATE = (
-    "the draws are corrected, but what follows of the surrogate makes their chains "
-    "slow: they may not have visited all of the posterior"
+    "the draws are corrected, but their chains are slow and may not have visited all "
+    "of the posterior: "
 )
+NOT_KNOWN = Circumstances()
 
 
 class ParameterError(NamedTuple):
@@ -211,10 +219,11 @@ class Verdict(NamedTuple):
     """How far to trust the draws.
 
     status: `good`, `caution` or `bad`.
-    reasons: what speaks against them, the worst first; empty if nothing does.
+    reasons: what speaks against them, one sentence for each cause with what to do
+        next, that first which brings the others; empty if nothing does.
     statistics: the numbers it rests on; none where no draw was checked.
     exact_statistics: of the exact correction, where that was made.
-    concerns: doubts that are not among the statistics, each with its status.
+    concerns: doubts that are not among the statistics.
     parameters: errors of every number of the user's space, in the order of the summary;
         none where no draw was checked.
     notes: what else to know of the posterior; it does not speak against the draws.
@@ -225,7 +234,7 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...]
     statistics: Statistics | None = None
     exact_statistics: ExactStatistics | None = None
-    concerns: tuple[tuple[str, str], ...] = ()
+    concerns: tuple[Concern, ...] = ()
     parameters: tuple[ParameterError, ...] = ()
     notes: tuple[str, ...] = ()
     draws_statistics: Any = None
@@ -241,19 +250,31 @@ class Verdict(NamedTuple):
             if isinstance(value, int | float | np.number)
         }
 
-    def because_of(self, causes: list[tuple[str, str]]) -> "Verdict":
-        """The verdict with causes in the model, which come first.
+    def because_of(self, causes: Sequence[Concern]) -> "Verdict":
+        """The verdict with further concerns."""
+        return self._replace(concerns=(*causes, *self.concerns)).explained()
 
-        causes: each with the status it leads to at least.
+    def explained(self, known: Circumstances = NOT_KNOWN) -> "Verdict":
+        """Status and reasons by statistics and concerns.
+
+        The law of draws with the exact correction is the posterior whatever the
+        surrogate: its small errors are no reason for caution any more. But chains on a
+        bad one do not reach what it leaves out in any time that their own statistics
+        would notice, nor a mode that no draw visited.
+
+        known: what advice depends on.
         """
-        ordered = sorted(causes, key=lambda cause: -RANKS.index(cause[0]))
-        status = max([self.status, *(cause[0] for cause in causes)], key=RANKS.index)
-        sentences = [sentence for _, sentence in ordered]
-        return self._replace(
-            status=status,
-            reasons=(*sentences, *self.reasons),
-            concerns=(*causes, *self.concerns),
-        )
+        symptoms = exceeded(self.statistics)
+        status = worst((*symptoms, *self.concerns))
+        found = reasons(self.concerns, symptoms, known)
+        if self.exact_statistics is not None:
+            own = exceeded(self.exact_statistics)
+            has_missed = self.statistics is None or self.statistics.missed_modes > 0
+            counts = status == "bad" or has_missed
+            status = max(worst(own), status if counts else "good", key=RANKS.index)
+            about = [ABOUT_SURROGATE + found[0], *found[1:]] if found else []
+            found = (*reasons((), own, known), *about)[:MOST_REASONS]
+        return self._replace(status=status, reasons=() if status == "good" else found)
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in self.reasons]
@@ -264,60 +285,47 @@ class Verdict(NamedTuple):
         return verdict_card(self.status, (*self.reasons, *self.notes))
 
 
-def judge(statistics: Statistics, concerns: list[tuple[str, str]]) -> Verdict:
+def judge(statistics: Statistics, concerns: Sequence[Concern]) -> Verdict:
     """Compare statistics with their limits.
 
-    concerns: further doubts, each with the status it leads to.
+    concerns: further doubts.
     """
-    found = [(RANKS.index(status), sentence) for status, sentence in concerns]
-    found += exceeded(statistics)
-    found.sort(key=lambda row: -row[0])
-    rank = found[0][0] if found else 0
-    reasons = [sentence for _, sentence in found]
-    if rank:
-        reasons.append(
-            f"largest score errors: {statistics.worst_parameter}; raise the budget or "
-            "reparameterise"
-        )
-    return Verdict(RANKS[rank], tuple(reasons), statistics, concerns=tuple(concerns))
+    if not isinstance(statistics, Statistics):
+        raise TypeError("only a whole record of statistics is judged")
+    return Verdict("", (), statistics, concerns=tuple(concerns)).explained()
 
 
 def judge_exact(verdict: Verdict, statistics: ExactStatistics) -> Verdict:
     """Judge draws of the exact correction.
 
-    Their law is the posterior whatever the surrogate: its small errors are no reason
-    for caution any more. But chains on a bad one do not reach what it leaves out in
-    any time that their own statistics would notice, nor a mode that no draw visited.
-
     verdict: on the surrogate.
     statistics: of the exact chains.
     """
-    found = exceeded(statistics)
-    reasons = [sentence for _, sentence in sorted(found, key=lambda row: -row[0])]
-    rank = max((rank for rank, _ in found), default=0)
-    has_missed = verdict.statistics is None or verdict.statistics.missed_modes > 0
-    if verdict.status == "bad" or has_missed:
-        rank = max(rank, RANKS.index(verdict.status))
-    if rank and verdict.reasons:
-        reasons += [ABOUT_SURROGATE, *verdict.reasons]
-    return verdict._replace(
-        status=RANKS[rank], reasons=tuple(reasons), exact_statistics=statistics
-    )
+    return verdict._replace(exact_statistics=statistics).explained()
 
 
 def unchecked(reason: str) -> Verdict:
     """Draws that were not compared with the model are not to be trusted."""
-    return Verdict("bad", (reason,))
+    return Verdict("", (), concerns=(Concern("bad", reason, FEW),)).explained()
 
 
-def exceeded(statistics: Statistics | ExactStatistics) -> list[tuple[int, str]]:
-    """Rank and sentence of every limit that is not kept."""
-    found = []
+def worst(found: Sequence[Concern | Symptom]) -> str:
+    """The worst status; good if there is none."""
+    return max((one.status for one in found), key=RANKS.index, default="good")
+
+
+def exceeded(statistics: Statistics | ExactStatistics | None) -> list[Symptom]:
+    """Every limit that is not kept."""
+    found: list[Symptom] = []
+    if statistics is None:
+        return found
     for entry in dataclasses.fields(statistics):
         bound: Limit | None = entry.metadata.get("limit")
         if bound is None:
             continue
         value = getattr(statistics, entry.name)
         if rank := bound.rank(value):
-            found.append((rank, bound.sentence.format(value=value)))
+            words = bound.words.format(value=value)
+            lacking = bound.lacking(value)
+            found.append(Symptom(entry.name, RANKS[rank], words, bound.cause, lacking))
     return found

@@ -58,6 +58,7 @@ def find_modes(
     allowance: int,
     share: float = POINTS,
     num_copies: int = 0,
+    starts: Modes | None = None,
 ) -> Found:
     """Look from every mode that is found, until there is no new one.
 
@@ -68,6 +69,7 @@ def find_modes(
         the search are followed.
     num_copies: of the modes that are known, the last of them: from there everything
         looks as from those that they are copies of.
+    starts: points to descend from beside those, in the first look.
     """
     found, pending = [*known], [*known[: len(known) - num_copies]]
     others: list[End] = []
@@ -87,7 +89,9 @@ def find_modes(
             *(rng, evaluator.evaluate, origin, modes),
             *([one for one in found if one is not origin], number),
             spare - number,
+            starts,
         )
+        starts = None
         allowance -= before - evaluator.left
         wide.append(looked.wide)
         for end in looked.ends:

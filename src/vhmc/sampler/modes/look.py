@@ -60,11 +60,13 @@ class Wide(NamedTuple):
 
     theta, energy: in the coordinates of the evaluator; infinite energies count.
     log_density: of all their widths together, normalised.
+    distance: from the middle of the known mode in sds, root mean square of parameters.
     """
 
     theta: np.ndarray
     energy: np.ndarray
     log_density: np.ndarray
+    distance: np.ndarray
 
 
 class Looked(NamedTuple):
@@ -170,6 +172,7 @@ def look(
     others: Sequence[TransportMap],
     number: int,
     allowance: int,
+    starts: Modes | None = None,
 ) -> Looked:
     """Descend from points of the widened posterior that do not point home.
 
@@ -178,11 +181,14 @@ def look(
     others: maps of other modes that are known.
     number: points of the widened posterior.
     allowance: evaluations of all descents.
+    starts: further points, in turn with those of the widened posterior.
     """
     latent = Latent(evaluate, transport, others)
     x, grad = _of_search(transport, modes)
-    wide, wide_x, wide_grad = _widened(rng, latent, transport, number)
-    x, grad = np.concatenate([x, wide_x]), np.concatenate([grad, wide_grad])
+    wide, *far = _widened(rng, latent, transport, number)
+    if starts is not None:
+        far = _in_turn(_of_search(transport, starts), far)
+    x, grad = (np.concatenate(rows) for rows in zip((x, grad), far, strict=True))
     is_other = ~latent.is_home(x - grad)
     x, ahead = x[is_other], (x - grad)[is_other]
     found: list[End] = []
@@ -202,6 +208,15 @@ def look(
     return Looked(sorted(found, key=lambda end: end.energy), wide)
 
 
+def _in_turn(
+    first: Sequence[np.ndarray], second: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Rows of two tables, one of the first and one of the second."""
+    places = np.arange(len(first[0])), np.arange(len(second[0])) + 0.5
+    order = np.argsort(np.concatenate(places))
+    return [np.concatenate(pair)[order] for pair in zip(first, second, strict=True)]
+
+
 def _widened(
     rng: np.random.Generator, latent: Latent, transport: TransportMap, number: int
 ) -> tuple[Wide, np.ndarray, np.ndarray]:
@@ -219,7 +234,7 @@ def _widened(
     sds[1::2] *= np.exp(UNEVEN * factors - UNEVEN**2 / 2)
     x[:, free] *= sds
     if not number:
-        return Wide(x, np.zeros(0), np.zeros(0)), x, x
+        return Wide(x, *np.zeros((3, 0))), x, x
     answer = latent.evaluate(x)
     theta, energy = latent.evaluated(x)
     with np.errstate(all="ignore"):
@@ -231,7 +246,9 @@ def _widened(
     log_density -= 0.5 * np.sum(x[:, latent.held] ** 2, axis=1)
     log_density -= 0.5 * dim * np.log(2 * np.pi)
     known = np.isfinite(answer.energy)
-    return Wide(theta, energy, log_density), x[known], answer.grad[known]
+    distance = np.sqrt(np.mean(x[:, free] ** 2, axis=1))
+    wide = Wide(theta, energy, log_density, distance)
+    return wide, x[known], answer.grad[known]
 
 
 class _LatentEnd(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.sampler.attempt import Attempt
-from vhmc.sampler.locate import Modes
+from vhmc.sampler.locate import Modes, modes_of
 from vhmc.sampler.modes.copies import copies
 from vhmc.sampler.modes.find import (
     POINTS,
@@ -20,17 +20,29 @@ from vhmc.sampler.modes.look import Wide
 from vhmc.sampler.modes.outside import outside
 from vhmc.sampler.modes.widen import wide_map
 from vhmc.sampler.plan import Plan
-from vhmc.sampler.verdict import MUCH_OUTSIDE
+from vhmc.sampler.reasons import Concern
+from vhmc.sampler.verdict import MUCH_OUTSIDE, Verdict
 from vhmc.transport.transport_map import TransportMap
 
 COPIES = (
-    "parameters can be relabelled, which gives {total} copies of the posterior's mode: "
-    "the budget sufficed for {number} of them; order a parameter, or raise the budget"
+    "parameters can be relabelled, which gives {total} copies of the posterior's mode, "
+    "and the budget sufficed for {number} of them; order a parameter, or raise the "
+    "budget"
 )
 UNSEARCHED = (
-    "{number} modes were found, and the budget ended before there was a look around "
-    "the last of them: there may be more"
+    "there may be more than the {number} modes that were found: the budget ended "
+    "before there was a look around the last of them; raise the budget"
 )
+LOOKED = (
+    "looked for further mass at {number} points up to {far:.0f} sds from the mean"
+    "{prior}, and by descents from those that do not point back; {spent} evaluations: "
+    "{found}"
+)
+NOT_LOOKED = (
+    "nobody looked for further mass far from these draws: no evaluation was left for it"
+)
+PRIOR_SHARE, MOST_PRIOR = 0.12, 16
+"""Share of a look for draws of the prior, where that is known, and the most of them."""
 
 
 class Surroundings:
@@ -48,6 +60,7 @@ class Surroundings:
         self.modes = modes
         self.wide: list[Wide] = []
         self._num_looked = self._num_copies = self._num_left_out = 0
+        self._num_prior = 0
 
     def first(self, transport: TransportMap, plan: Plan) -> list[TransportMap]:
         """Maps of the mode that was found, its copies, and those of the search's ends.
@@ -77,10 +90,13 @@ class Surroundings:
         if plan.look and known[0].cliques is not None:
             # All but a few hubs are about normal given these: there is less to see.
             allowance //= 2
+        starts = self._prior_draws(int(PRIOR_SHARE * allowance))
+        allowance -= len(starts.ends)
         found = find_modes(
             *(self._rng, self._evaluator, known, self.modes),
             *(plan._replace(look=0), allowance),
             num_copies=self._num_copies,
+            starts=starts,
         )
         self._num_looked = len(known)
         self._leave([*known, *found.transports], found)
@@ -97,18 +113,42 @@ class Surroundings:
         transport = wide_map(self._rng, self._evaluator, found, theta, plan)
         return [] if transport is None else [transport]
 
-    def doubts(self, number: int) -> list[tuple[str, str]]:
-        """What has been left undone, with a status each.
+    def doubts(self, number: int) -> list[Concern]:
+        """What has been left undone.
 
         number: of the modes that are sampled.
         """
         found = []
         if self._num_left_out:
             total = number + self._num_left_out
-            found.append(("bad", COPIES.format(total=total, number=number)))
+            found.append(Concern("bad", COPIES.format(total=total, number=number)))
         if 1 < number and self._num_looked < number:
-            found.append(("caution", UNSEARCHED.format(number=number)))
+            found.append(Concern("caution", UNSEARCHED.format(number=number)))
         return found
+
+    def note(self, verdict: Verdict, number: int) -> str:
+        """How far was looked, and what was found.
+
+        number: of the modes, or parts of one, that the draws are in.
+        """
+        distance = [one.distance for one in self.wide if len(one.distance)]
+        if not distance:
+            return NOT_LOOKED
+        found = verdict.statistics
+        if found and (found.mass_outside > MUCH_OUTSIDE or found.missed_modes):
+            words = "the draws leave out what was found"
+        elif number > 1:
+            words = f"the draws are in all {number} parts that were found"
+        else:
+            words = "none was found"
+        prior = f", at {self._num_prior} draws of the prior" if self._num_prior else ""
+        return LOOKED.format(
+            number=sum(map(len, distance)),
+            far=np.max(np.concatenate(distance)),
+            prior=prior,
+            spent=self._evaluator.costs.get("look", 0),
+            found=words,
+        )
 
     def _relabelled(self, transport: TransportMap, plan: Plan) -> list[TransportMap]:
         """Maps of copies of a mode, as many as the budget allows."""
@@ -126,6 +166,30 @@ class Surroundings:
             evaluator.evaluate(copy.forward(white), "warm-up")
         self._num_copies = len(found)
         return found
+
+    def _prior_draws(self, number: int) -> Modes:
+        """Points of the prior with a density, the lowest energy first.
+
+        Once in a run. A mode far from the first one is within the prior, or not at all.
+        """
+        evaluator = self._evaluator
+        if self._num_looked or number < 1:
+            return modes_of([], evaluator.target.dim, has_mode=False)
+        drawn = evaluator.target.draw_prior(self._rng, min(number, MOST_PRIOR))
+        x = evaluator.inward(drawn)
+        x = x[np.isfinite(x).all(axis=1)]
+        if not len(x):
+            return modes_of([], evaluator.target.dim, has_mode=False)
+        self._num_prior = len(x)
+        answer = evaluator.evaluate(x, "look")
+        order = np.argsort(answer.energy)[: np.isfinite(answer.energy).sum()]
+        return Modes(
+            x[order],
+            answer.energy[order],
+            answer.grad[order],
+            np.zeros(len(order), dtype=bool),
+            has_mode=False,
+        )
 
     def _leave(self, known: Sequence[TransportMap], found: Found) -> None:
         """Keep what was found in no mode that is known."""

@@ -16,10 +16,11 @@ SAME = 0.02
 """Relative difference of two ratios that are the same."""
 GROSS = 0.1
 """Relative error at which a gradient is of no use for a search."""
-LONG, LONGEST = 1.0, 1e6
-"""Change of the energy on a long step, in nats, and how much longer it may be."""
+LONG, LONGEST = (1.0, 0.25), 1e6
+"""Changes of the energy on long steps, in nats, and how much longer they may be. The
+error of truncation, which may cancel another one, is not the same on two of them."""
 ROUGH = 0.5
-"""Relative error of a long step over that of a short one, below which it is noise."""
+"""Relative error of long steps over that of a short one, below which it is noise."""
 MOST_NAMED = 4
 """Parameters that are named one by one."""
 
@@ -108,20 +109,19 @@ def find_fault(
 
 
 def is_rough(evaluate: Evaluate, base: Evaluated, worst: Group) -> bool:
-    """Whether a gradient that is wrong on a short step is right on a long one.
+    """Whether a gradient that is wrong on a short step is right on long ones.
 
     Then energies or gradients are rough, as those of a solver with a loose tolerance.
 
-    worst: the short step; the long one changes the energy by about a nat.
+    worst: the short step; the longest one changes the energy by about a nat.
     """
     predicted = abs(worst.secant.predicted)
     if not predicted > 0:
         return False
-    step = worst.step * min(LONG / predicted, LONGEST)
-    (seen,) = move(evaluate, base, step[None])
-    if seen is None:
-        return False
-    return abs(seen.relative) < ROUGH * abs(worst.secant.relative)
+    longer = [min(long / predicted, LONGEST) for long in LONG]
+    seen = move(evaluate, base, np.outer(longer, worst.step))
+    most = ROUGH * abs(worst.secant.relative)
+    return all(one is not None and abs(one.relative) < most for one in seen)
 
 
 def _everywhere(wrong: list[Group], groups: list[Group]) -> str | None:

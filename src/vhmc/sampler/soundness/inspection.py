@@ -8,6 +8,7 @@ from vhmc.evaluation.evaluator import Evaluator, RunFailure
 from vhmc.report.watch import LOG
 from vhmc.sampler.descents import Evaluated
 from vhmc.sampler.locate import Modes
+from vhmc.sampler.reasons import MODEL, Concern
 from vhmc.sampler.soundness.gradient import Fault, find_fault, is_rough
 from vhmc.sampler.soundness.mass import flat_directions, without_mass
 from vhmc.sampler.soundness.noise import (
@@ -56,7 +57,7 @@ class Inspection:
         self._evaluator, self._labels = evaluator, labels
         self._is_checked = self._is_rough = False
         self._repeated: Repeated | None = None
-        self.concerns: list[tuple[str, str]] = []
+        self.concerns: list[Concern] = []
         self.is_hopeless = False
 
     def at_start(self) -> None:
@@ -188,9 +189,10 @@ class Inspection:
             self.is_hopeless = True
 
     def _note(self, status: str, sentence: str) -> None:
-        if (status, sentence) not in self.concerns:
+        concern = Concern(status, sentence, MODEL)
+        if concern not in self.concerns:
             LOG.warning("%s", sentence)
-            self.concerns.append((status, sentence))
+            self.concerns.append(concern)
 
     def _failure(self, fault: Fault) -> RunFailure:
         return RunFailure(

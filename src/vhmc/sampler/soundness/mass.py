@@ -119,9 +119,9 @@ def _sentence(
     places = _places(direction)
     names = ", ".join(labels[place] for place in sorted(places[:MOST_NAMED]))
     more = f" and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
-    how = "together, along one direction" if len(places) > 1 else "alone"
+    how = "moves alone" if len(places) == 1 else "move together, along one direction"
     return (
-        f"the posterior has no finite mass: if {names}{more} move {how}, the log "
+        f"the posterior has no finite mass: if {names}{more} {how}, the log "
         f"density {_course(near, far)}; give them proper priors"
     )
 

@@ -42,14 +42,14 @@ ROUNDS_OFF = 20 * np.finfo(float).eps
 class Secant(NamedTuple):
     """A step with the change of energy that was seen, and the predicted one.
 
-    theta: end of the step.
+    end: of the step.
     change: of the energy.
     predicted: by the gradients at both ends.
     noise: rounding error of the change.
     num_moved: parameters that the step changes.
     """
 
-    theta: np.ndarray
+    end: Evaluated
     change: float
     predicted: float
     noise: float
@@ -85,7 +85,7 @@ def secant(base: Evaluated, end: Evaluated, sd: float = 0.0) -> Secant:
     noise = ROUNDS_OFF * (abs(base.energy) + abs(end.energy)) + SIGMAS * sd
     num_moved = max(int(np.count_nonzero(step)), 1)
     change = float(end.energy - base.energy)
-    return Secant(end.theta, change, float(predicted), float(noise), num_moved)
+    return Secant(end, change, float(predicted), float(noise), num_moved)
 
 
 def downhill(base: Evaluated) -> np.ndarray:
@@ -152,14 +152,17 @@ def compare(
     if least > LONGEST_STEP:
         return Compared(False, step)
     step = max(1.0, least) * step
-    seen = []
+    seen: list[Secant] = []
     for length in LENGTHS[:most]:
         (found,) = move(evaluate, base, length * step[None], sd)
         # A change of exactly zero has been rounded off.
         if found is None or found.is_right or found.change == 0:
             return Compared(False, step)
-        seen.append(found.relative)
+        seen.append(found)
     if len(seen) < len(LENGTHS):
         return Compared(False, step)
-    apart = np.abs(np.array(seen) - seen[0])
-    return Compared(bool(np.all(apart < CONSISTENT * abs(seen[0]))), step)
+    # A kink at the point itself, where searches end, is behind the shortest steps.
+    beyond = secant(seen[0].end, seen[-1].end, sd)
+    errors = np.array([one.relative for one in (*seen, beyond)])
+    apart = np.abs(errors - errors[0])
+    return Compared(bool(np.all(apart < CONSISTENT * abs(errors[0]))), step)

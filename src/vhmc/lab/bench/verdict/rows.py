@@ -109,7 +109,7 @@ def _compared(problem: str, posterior: Posterior) -> dict[str, Any]:
     drawn = values.values(posterior.unconstrained)
     flat = drawn.reshape(-1, drawn.shape[-1])
     mean_errors, sd_errors = errors(case, moments(problem), flat)
-    concerns = [RANKS.index(status) for status, _ in verdict.concerns]
+    concerns = [RANKS.index(one.status) for one in verdict.concerns]
     return {
         "mean_error": float(np.max(np.abs(mean_errors))),
         "sd_error": float(np.max(np.abs(sd_errors))),
