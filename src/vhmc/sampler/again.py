@@ -25,7 +25,7 @@ ASTRAY = 1000.0
 """Nats over which log weights of the map's draws spread, or by which the energy went on
 falling after the descents, where the map is in the wrong place."""
 LOWER = 10.0
-"""Nats by which a point that the look around has met is below all near the map."""
+"""Nats by which a point that the look around has met is below all points before."""
 RECENT = 32
 """Last points of the warm-up, whose log weights count."""
 LOST_ACCEPTANCE, LOST_SCORE = 0.5, 1.0
@@ -65,13 +65,10 @@ def planned(plan: Plan, left: int) -> Plan:
     )
 
 
-def is_astray(
-    log: EvaluationLog, transports: Sequence[TransportMap], modes: Modes
-) -> bool:
-    """Whether the first maps of a run are in the wrong place.
+def is_astray(log: EvaluationLog, transport: TransportMap, modes: Modes) -> bool:
+    """Whether the first map of a run is in the wrong place.
 
-    log: of search and warm-up, and of descents from the other ends of the search.
-    transports: of the mode that was found, and of others next to that.
+    log: of search and warm-up, and of a first look around.
     modes: that the search found.
     """
     known = log.is_finite
@@ -79,44 +76,39 @@ def is_astray(
         # The curvature led far on from where all descents seemed to have arrived.
         if modes.energies.min() - log.energy[known].min() > ASTRAY:
             return True
-    near = _near(log, transports)
+    near = _near(log, transport)
     return near.spread > ASTRAY or near.fall > LOWER
 
 
 class _Near(NamedTuple):
-    """How the true energy is where maps are.
+    """How the true energy compares with a map's.
 
-    spread: half the range of the middle two thirds of the log weights of draws of the
-        first one.
-    fall: nats by which a point of the look around is below all points near a map, in
-        latent coordinates, in which the volume of a neck counts. Points of the search
-        do not: the warm-up has passed by where they are low without mass.
+    spread: half the range of the middle two thirds of the log weights of its draws.
+    fall: nats by which a point of the look around is below all points before, in latent
+        coordinates: there the volume of a neck counts.
     """
 
     spread: float
     fall: float
 
 
-def _near(log: EvaluationLog, transports: Sequence[TransportMap]) -> _Near:
-    first, known = transports[0], log.is_finite
-    theta, dim = log.theta[known], first.dim
-    with np.errstate(all="ignore"):
-        log_det = first.inverse_and_log_det(theta)[1]
-        squares = [np.sum(one.inverse(theta) ** 2, axis=1) for one in transports]
-    latent = log.energy[known] - log_det
-    latent = np.where(np.isfinite(latent), latent, np.inf)
-    reach = dim + 4 * np.sqrt(2 * dim)  # within which most of its draws are
-    is_near = np.min(squares, axis=0) < reach
+def _near(log: EvaluationLog, transport: TransportMap) -> _Near:
+    dim, known = transport.dim, log.is_finite
     phase = log.phase[known]
-    # Draws of other maps say nothing of this one's weights.
-    drawn = (squares[0] < reach) & (phase == "warm-up")
-    weights = (0.5 * squares[0] - latent)[drawn][-RECENT:]
+    with np.errstate(all="ignore"):
+        x, log_det = transport.inverse_and_log_det(log.theta[known])
+        latent, square = log.energy[known] - log_det, np.sum(x**2, axis=1)
+    latent = np.where(np.isfinite(latent), latent, np.inf)
+    # Draws of other maps, most of which are not near, say nothing of this one.
+    is_drawn = (square < dim + 4 * np.sqrt(2 * dim)) & (phase == "warm-up")
+    weights = (0.5 * square - latent)[is_drawn][-RECENT:]
     spread = fall = 0.0
     if len(weights):
         low, high = np.quantile(weights, (0.16, 0.84))
         spread = float(high - low) / 2
-    if is_near.any() and (phase == "look").any():
-        fall = float(latent[is_near].min() - latent[phase == "look"].min())
+    is_seen = phase == "look"
+    if is_seen.any() and not is_seen.all() and np.isfinite(latent[is_seen]).any():
+        fall = float(latent[~is_seen].min() - latent[is_seen].min())
     return _Near(spread, fall)
 
 

@@ -162,7 +162,7 @@ class Run:
         transports = self._surroundings.first(transport, plan)
         self._second.first = transport
         is_possible = self._second.is_possible(plan)
-        if is_possible and is_astray(evaluator.log, transports, modes):
+        if is_possible and is_astray(evaluator.log, transport, modes):
             transports = self._searched_again(transports) or transports
         self._start_training(transports)
 
