@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from vhmc.lab.bench.measure import NUTPIE, NUTS, UNBUDGETED
+from vhmc.lab.bench.measure import NUTPIE, NUTPIE_WITHIN, NUTS, NUTS_WITHIN, UNBUDGETED
 from vhmc.lab.bench.rows import Row
 from vhmc.lab.bench.summary import OURS, TOLERANCE, median
 from vhmc.lab.plots import BLUE, GREY, ORANGE, STYLE, blank_figure
@@ -29,6 +29,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     "laplace+psis": dict(color="#444444", marker="^", linestyle="-."),
     "pathfinder+psis": dict(color=ORANGE, marker="D", linestyle="--"),
     "vhmc-unstructured": dict(color="#0b8a6f", marker="P", linestyle="--"),
+    NUTS_WITHIN: dict(color="#7b3294", marker="<", linestyle=":"),
+    NUTPIE_WITHIN: dict(color="#c2185b", marker=">", linestyle=":"),
     NUTS: dict(color="#7b3294", marker="*", linestyle="none"),
     NUTPIE: dict(color="#c2185b", marker="*", linestyle="none"),
 }
