@@ -1,7 +1,10 @@
 """The benchmark: its arithmetic by hand, its problems and rivals at no great cost."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import vhmc
@@ -10,7 +13,7 @@ from vhmc.lab.bench import rivals, summary
 from vhmc.lab.bench.calibration.run import CALIBRATION
 from vhmc.lab.bench.calibration.run import headline as calibration_headline
 from vhmc.lab.bench.jobs import Job, run_jobs
-from vhmc.lab.bench.measure import NUTS, Task, TimedTarget, measure
+from vhmc.lab.bench.measure import NUTS, NUTS_WITHIN, Task, TimedTarget, measure
 from vhmc.lab.bench.problem import errors
 from vhmc.lab.bench.rows import Row, append_row, read_rows, start_file
 from vhmc.lab.bench.run import PROBLEMS, Settings, run
@@ -173,6 +176,48 @@ def test_summary_by_hand():
     assert "0 of 1 posteriors" in text
     assert "1 silent failures in 4 runs of vhmc" in text  # the one at the small budget
     assert "NUTS takes 12.5 times" in text
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ((0.10, 0.30), (0.20, 0.23), True),
+        ((0.10, 0.30), (0.25, 0.10), False),  # less, but not by more than noise
+        ((0.04, 0.05), (0.01, 0.01), False),
+        ((np.inf, np.inf), (2.0, 1.0), True),
+        ((0.10, 0.30), (np.nan, np.nan), False),
+    ],
+)
+def test_a_rival_is_ahead_by_the_larger_error(ours, theirs, expected):
+    rows = [
+        ROW._replace(mean_error=ours[0], sd_error=ours[1]),
+        ROW._replace(method=NUTS_WITHIN, mean_error=theirs[0], sd_error=theirs[1]),
+    ]
+    (line,) = summary.summarise(rows, 1000)
+    assert summary.is_ahead(line, NUTS_WITHIN) is expected
+    assert line[f"{NUTS_WITHIN}_runs"] == np.isfinite(theirs).all()
+
+
+def test_the_table_of_rivals_is_narrow_and_says_who_is_ahead(tmp_path):
+    """At 80 columns, with the longest name; a dash where a method did not run."""
+    methods = ("vhmc", "vhmc-unstructured", "pathfinder+psis", NUTS_WITHIN)
+    settings = Settings(problems=("arK",), methods=(*methods, "nutpie-within"))
+    long = ROW._replace(problem="stochastic-volatility-noncentred", mean_error=0.2)
+    rows = [
+        long,
+        long._replace(method="vhmc-unstructured", mean_error=0.1),
+        long._replace(method="pathfinder+psis", mean_error=np.inf),
+        long._replace(method=NUTS_WITHIN, mean_error=0.15),
+        long._replace(method="nutpie-within", mean_error=np.nan, sd_error=np.nan),
+    ]
+    tables, _ = write(tmp_path, settings, rows)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(tables[2])
+    lines = console.export_text().splitlines()
+    (cells,) = [line for line in lines if line.startswith(long.problem)]
+    assert " ".join(cells.split()[1:]) == "0.20 0/1 0.10 1/1 inf 0/1 0.15 0/1 -"
+    text = " ".join(" ".join(lines).split())
+    assert "pathfinder+psis in 0 of 1 problems, nuts-within in 1 of 1 problems." in text
 
 
 def test_the_folder_is_complete(tmp_path):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import vhmc
 from vhmc import cli
-from vhmc.lab.bench.measure import NUTPIE, NUTS, Task
+from vhmc.lab.bench.measure import NUTPIE, NUTS, NUTS_WITHIN, Task
 from vhmc.lab.bench.problem import Model, errors
 from vhmc.lab.bench.rows import read_rows
 from vhmc.lab.bench.structured.data import read
@@ -229,6 +229,7 @@ def test_every_method_has_its_tasks():
     assert len(tasks) == len(set(tasks)) == 2 * 3 * 2 + 2 * 2
     assert tasks[-4:] == tuple(Task(m, 0, s) for m in (NUTS, NUTPIE) for s in (0, 1))
     assert settings.shown_budgets() == (300, 1000)
+    assert Task(NUTS_WITHIN, 300, 0) in StructuredSettings().tasks()
 
 
 def test_the_command_from_end_to_end(tmp_path):

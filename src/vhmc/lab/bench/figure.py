@@ -10,12 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from vhmc.lab.bench.measure import NUTPIE, NUTS, UNBUDGETED
+from vhmc.lab.bench.measure import NUTPIE, NUTPIE_WITHIN, NUTS, NUTS_WITHIN, UNBUDGETED
 from vhmc.lab.bench.rows import Row
 from vhmc.lab.bench.summary import OURS, TOLERANCE, median
 from vhmc.lab.plots import BLUE, GREY, ORANGE, STYLE, blank_figure
 
 COLUMNS = 4
+LONG = 25
+"""Letters of a name beside which a panel has no room for the dimension."""
 HEADROOM = 1.6
 """Factor between the worst error in a panel and its upper edge."""
 CEILING = 5.0
@@ -29,6 +31,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     "laplace+psis": dict(color="#444444", marker="^", linestyle="-."),
     "pathfinder+psis": dict(color=ORANGE, marker="D", linestyle="--"),
     "vhmc-unstructured": dict(color="#0b8a6f", marker="P", linestyle="--"),
+    NUTS_WITHIN: dict(color="#7b3294", marker="<", linestyle=":"),
+    NUTPIE_WITHIN: dict(color="#c2185b", marker=">", linestyle=":"),
     NUTS: dict(color="#7b3294", marker="*", linestyle="none"),
     NUTPIE: dict(color="#c2185b", marker="*", linestyle="none"),
 }
@@ -51,7 +55,8 @@ def error_panels(rows: Sequence[Row], measure: str, label: str) -> Figure:
     for axis, (problem, dim) in zip(axes, problems.items(), strict=False):
         _panel(axis, [row for row in rows if row.problem == problem], measure)
         # Room for the markers on the edge.
-        axis.set_title(f"{problem}  (d = {dim})", pad=12)
+        apart = "\n" if len(problem) > LONG else "  "
+        axis.set_title(f"{problem}{apart}(d = {dim})", pad=12)
         axis.tick_params(labelbottom=True)
         _label(axis.xaxis, min(costs), max(costs))
         _label(axis.yaxis, *axis.get_ylim())

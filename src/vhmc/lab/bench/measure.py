@@ -92,6 +92,7 @@ def _untimed(rival: Callable[[Target, int, int], Outcome]) -> Method:
 
 
 NUTS, NUTPIE = "nuts", "nutpie"
+NUTS_WITHIN, NUTPIE_WITHIN = "nuts-within", "nutpie-within"
 BUDGETED: dict[str, Method] = {
     "vhmc": _sampled(),
     "vhmc-unstructured": _sampled(structure=False),
@@ -99,8 +100,12 @@ BUDGETED: dict[str, Method] = {
     "laplace": rivals.laplace_only,
     "laplace+psis": rivals.laplace_psis,
     "pathfinder+psis": rivals.pathfinder_psis,
+    NUTS_WITHIN: _untimed(rivals.nuts_within),
+    NUTPIE_WITHIN: _untimed(rivals.nutpie_within),
 }
 """Methods that keep to a budget."""
+VARIANTS = ("vhmc", "vhmc-unstructured", "fisher-gaussian")
+"""Those that are our own sampler."""
 UNBUDGETED: dict[str, Method] = {
     NUTS: _untimed(rivals.nuts),
     NUTPIE: _untimed(rivals.nutpie),
@@ -111,6 +116,8 @@ NEEDS: dict[str, Callable[[], ModuleType]] = {
     "pathfinder+psis": load_blackjax,
     NUTS: load_blackjax,
     NUTPIE: load_nutpie,
+    NUTS_WITHIN: load_blackjax,
+    NUTPIE_WITHIN: load_nutpie,
 }
 """What imports the library that a method needs."""
 
@@ -124,7 +131,10 @@ class Task(NamedTuple):
 
 
 def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row:
-    """Run a task; a method that raises gets infinite errors and its message as note."""
+    """Run a task; a method that raises gets infinite errors and its message as note.
+
+    One that cannot take the model returns no draws, and its errors are NaN.
+    """
     timed = TimedTarget(target)
     before = target.num_evaluations
     mean_error = sd_error = np.inf
@@ -137,6 +147,8 @@ def measure(problem: Problem, target: Target, task: Task, is_first: bool) -> Row
     seconds = time.perf_counter() - began
     if failure:
         outcome = Outcome(np.empty(0), target.num_evaluations - before, failure)
+    elif not len(outcome.draws):
+        mean_error = sd_error = np.nan
     else:
         draws = target.parameters.constrain(outcome.draws)
         mean_error, sd_error = errors(problem, draws)

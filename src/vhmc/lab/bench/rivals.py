@@ -12,8 +12,10 @@ import numpy as np
 
 from vhmc.evaluation.target import Target
 from vhmc.lab.baselines.nutpie_nuts import nutpie_nuts
+from vhmc.lab.baselines.nutpie_within import nutpie_within as short_nutpie
 from vhmc.lab.baselines.nuts import NUTS
 from vhmc.lab.baselines.nuts import nuts as baseline_nuts
+from vhmc.lab.baselines.nuts_within import nuts_within as short_nuts
 from vhmc.lab.baselines.pathfinder import LINE_SEARCH, PATHS, Weighted, pathfinder
 from vhmc.numerics.importance import pareto_smooth
 from vhmc.paper.laplace_guide import laplace
@@ -61,9 +63,11 @@ def _exact(
     seed: int,
     num_draws: int = 4000,
 ) -> Outcome:
-    """A long run with as many evaluations as it takes."""
+    """A long run with as many evaluations as it takes; no draws if JAX cannot trace."""
     del budget
     before = target.num_evaluations
+    if target.traced_energy is None:
+        return Outcome(np.empty((0, target.dim)), 0, "NUTS needs a model of JAX")
     run = sampler(target, seed, num_draws, WARMUP, CHAINS)
     if run is None:
         return _failed(target, before, num_draws, "no finite start was found")
@@ -74,6 +78,29 @@ nuts = partial(_exact, baseline_nuts)
 """BlackJAX's NUTS with a dense metric."""
 nutpie = partial(_exact, nutpie_nuts)
 """nutpie's NUTS with a diagonal metric."""
+
+
+def _short(
+    sampler: Callable[[Target, int, int], NUTS | None],
+    target: Target,
+    budget: int,
+    seed: int,
+) -> Outcome:
+    """One chain with its warm-up in the budget; draws are as few as there are."""
+    before = target.num_evaluations
+    run = sampler(target, seed, budget)
+    if run is None:
+        return _failed(target, before, 1, "no finite start was found")
+    draws = run.draws.reshape(-1, target.dim)
+    if len(draws) < 2:
+        return _failed(target, before, 1, "the budget is too small for two draws")
+    return Outcome(draws, run.num_evaluations, f"{len(draws)} draws")
+
+
+nuts_within = partial(_short, short_nuts)
+"""BlackJAX's NUTS with a diagonal metric on few gradients."""
+nutpie_within = partial(_short, short_nutpie)
+"""nutpie's NUTS with a diagonal metric on few gradients."""
 
 
 def _laplace(

@@ -27,6 +27,10 @@ WANTED_FRACTION = 0.8
 """Of the seeds that must be within the tolerance: four of five."""
 FAILURE = 0.25
 """Errors beyond which a good verdict is a silent failure."""
+AHEAD = 0.8
+"""Of our larger error: a rival with a smaller part of it is ahead of us."""
+SMALL = 0.05
+"""Our larger error up to which no rival counts as ahead: it is mostly noise."""
 
 
 def summarise(rows: Sequence[Row], main_budget: int) -> list[dict[str, Any]]:
@@ -66,6 +70,18 @@ def meets_target(line: dict[str, Any]) -> bool:
     return line["runs"] > 0 and line["within"] >= WANTED_FRACTION * line["runs"]
 
 
+def larger_error(line: dict[str, Any], method: str) -> float:
+    """The larger of the two median errors of a method; NaN if it did not run."""
+    prefix = "" if method == OURS else f"{method}_"
+    return max(line[f"{prefix}{kind}_error"] for kind in ("mean", "sd"))
+
+
+def is_ahead(line: dict[str, Any], rival: str) -> bool:
+    """Whether a rival's larger error is below ours by more than noise."""
+    ours = larger_error(line, OURS)
+    return bool(ours > SMALL and larger_error(line, rival) < AHEAD * ours)
+
+
 def headline(
     rows: Sequence[Row],
     lines: Sequence[dict[str, Any]],
@@ -103,6 +119,8 @@ def _line(rows: list[Row], main_budget: int) -> dict[str, Any]:
 
     main: dict[str, list[Row]] = {name: [] for name in METHODS}
     for row in rows:
+        if np.isnan(row.mean_error):  # the method cannot take the model
+            continue
         if row.budget == main_budget or row.method in UNBUDGETED:
             main[row.method].append(row)
     ours = main.pop(OURS)

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from vhmc.lab.bench.measure import NUTPIE
+from vhmc.lab.bench.measure import NUTPIE, NUTPIE_WITHIN, NUTS_WITHIN
 from vhmc.lab.bench.problem import Problem
 from vhmc.lab.bench.run import Settings
 from vhmc.lab.bench.structured.problems import STRUCTURED
 from vhmc.lab.bench.summary import OURS
 
 METHODS = (OURS, "vhmc-unstructured", "pathfinder+psis")
+ALL_NUTS = (NUTS_WITHIN, *((NUTPIE_WITHIN, NUTPIE) if find_spec("nutpie") else ()))
 WITHOUT_NUTS: dict[str, Any] = {"with_nuts": False, "methods": METHODS}
-"""What `--no-nuts` changes: nutpie is NUTS, too."""
+"""What `--no-nuts` changes: all of these are NUTS."""
 QUICK: dict[str, Any] = WITHOUT_NUTS | {
     "problems": ("eight-schools-noncentred", "eight-schools-centred"),
     "budgets": (300,),
@@ -33,7 +34,7 @@ class StructuredSettings(Settings):
 
     problems: tuple[str, ...] = tuple(STRUCTURED)
     budgets: tuple[int, ...] = (300, 1000, 3000)
-    methods: tuple[str, ...] = (*METHODS, *((NUTPIE,) if find_spec(NUTPIE) else ()))
+    methods: tuple[str, ...] = (*METHODS, *ALL_NUTS)
 
     def shown_budgets(self) -> tuple[int, ...]:
         """All of them."""
