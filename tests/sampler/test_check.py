@@ -11,11 +11,11 @@ from tests.surrogates import wrong_surrogate
 from vhmc.evaluation.target import Evaluations
 from vhmc.sampler.check import (
     Chosen,
-    check,
     choose,
     stein_errors,
     tempered_efficiency,
 )
+from vhmc.sampler.check_surrogate import CLEAR_ERROR, check, is_clear
 from vhmc.surrogate.residual import Guard, ZeroResidual
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.transport.affine import Affine
@@ -57,6 +57,27 @@ def test_a_shifted_surrogate_is_seen_by_scores_and_by_weights():
     np.testing.assert_allclose(found.weighted_mean_errors, 0.3, atol=0.15)
     # For equal widths the efficiency is exp(-|shift|^2), here of two coordinates.
     assert found.importance_efficiency == pytest.approx(np.exp(-0.18), abs=0.05)
+
+
+def counted(surrogate, number):
+    """Whether half of the checks leave no doubt, and how many are made."""
+    tempered = 1.5 * np.random.default_rng(1).standard_normal((number // 4, 2))
+    asked = []
+
+    def evaluate(thetas, phase):
+        asked.append(len(thetas))
+        return NORMAL(thetas, phase)
+
+    found = checked(surrogate, evaluate, number, tempered)
+    assert len(found.theta) + number // 4 == sum(asked)
+    return is_clear(found), sum(asked)
+
+
+def test_half_of_the_checks_suffice_where_they_leave_no_doubt():
+    assert counted(gaussian_surrogate(), 120) == (True, 90)
+    assert counted(gaussian_surrogate(), 80) == (True, 100), "too few for a verdict"
+    assert counted(gaussian_surrogate(mean=3 * CLEAR_ERROR), 120) == (False, 150)
+    assert counted(gaussian_surrogate(sd=0.8), 120) == (False, 150)
 
 
 def test_a_narrow_surrogate_is_seen():

@@ -11,7 +11,8 @@ import vhmc
 from tests.densities import Density
 from tests.structure.centred_models import STEPS, Y, by_cumsum, walk
 from tests.surrogates import KINDS, wrong_surrogate
-from vhmc.sampler.check import check, choose
+from vhmc.sampler.check import choose
+from vhmc.sampler.check_surrogate import check
 from vhmc.sampler.drawing import draw
 from vhmc.sampler.evidence import Evidence, log_evidence, log_normaliser
 

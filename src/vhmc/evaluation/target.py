@@ -43,6 +43,18 @@ class Evaluations(NamedTuple):
         outputs = None if outputs is None else outputs[chosen]
         return Evaluations(energy[chosen], grad[chosen], reason[chosen], outputs)
 
+    def followed_by(self, other: "Evaluations") -> "Evaluations":
+        """These points, then others of the same target."""
+        outputs = None
+        if self.outputs is not None and other.outputs is not None:
+            outputs = np.concatenate([self.outputs, other.outputs])
+        return Evaluations(
+            np.concatenate([self.energy, other.energy]),
+            np.concatenate([self.grad, other.grad]),
+            np.concatenate([self.reason, other.reason]),
+            outputs,
+        )
+
 
 class Answers(NamedTuple):
     """What a model returned at a batch of points, before any check.

@@ -1,4 +1,4 @@
-"""Check draws of the surrogate against the model: what the verdict rests on."""
+"""What true energies and gradients at draws say of a surrogate."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from vhmc.evaluation.evaluator import Evaluate
 from vhmc.evaluation.target import Evaluations
 from vhmc.numerics.importance import (
     efficiency,
@@ -45,6 +44,11 @@ class Chosen(NamedTuple):
 
     theta: np.ndarray
     probability: np.ndarray
+
+    def where(self, rows: slice) -> "Chosen":
+        """Some of the draws."""
+        probability = self.probability[rows]
+        return Chosen(self.theta[rows], probability / probability.sum())
 
 
 class Check(NamedTuple):
@@ -178,23 +182,6 @@ def standardised(values: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = (values - values.mean(axis=0)) / values.std(axis=0)
     return np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def check(
-    surrogate: Surrogate,
-    evaluate: Evaluate,
-    values: Values,
-    chosen: Chosen,
-    tempered: np.ndarray,
-) -> Check:
-    """Evaluate the model at draws of the surrogate and of the tempered one.
-
-    tempered: draws of the tempered surrogate, unconstrained, one a row.
-    """
-    number = len(chosen.theta)
-    answer = evaluate(np.concatenate([chosen.theta, tempered]), "check")
-    wide = tempered_efficiency(surrogate, tempered, answer.where(slice(number, None)))
-    return checked(surrogate, values, chosen, answer.where(slice(number)), wide)
 
 
 def checked(

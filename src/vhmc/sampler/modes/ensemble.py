@@ -8,7 +8,8 @@ import numpy as np
 from vhmc.evaluation.evaluator import Evaluator
 from vhmc.report.watch import Watch
 from vhmc.sampler.attempt import Attempt
-from vhmc.sampler.check import Check, check, choose, with_moments
+from vhmc.sampler.check import Check, choose, with_moments
+from vhmc.sampler.check_surrogate import check
 from vhmc.sampler.drawing import Drawn, draw
 from vhmc.sampler.modes.component import Component
 from vhmc.sampler.modes.mixing import weighed
