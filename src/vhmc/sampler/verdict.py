@@ -27,7 +27,9 @@ from vhmc.sampler.reasons import (
 )
 
 FEWEST_CHECKS = 50
-"""Checked draws below which no verdict is good."""
+"""Checked draws below which no verdict is good. A budget that gives fewer has a short
+look, too: with 50 at 420 evaluations 3 of 14 good verdicts of the verdict's benchmark
+were off by half an sd or half of one, by mass that had not been met."""
 MUCH_OUTSIDE = 0.02
 """Mass outside that is not to be missed."""
 HIGH, LOW = 1, -1
