@@ -104,6 +104,7 @@ class CentredEvaluator(Evaluator):
         energy, grad = (
             np.concatenate([rows[kind] for _, rows in self._inner]) for kind in (0, 1)
         )
+        energy[self._distrusted] = np.inf
         return log._replace(
             theta=np.concatenate([x for x, _ in self._inner]),
             energy=energy,

@@ -114,6 +114,7 @@ class Evaluator:
         self._watch = Watch(budget) if watch is None else watch
         self._seconds_a_point = WRITTEN_AFTER
         self._rows: list[tuple[np.ndarray, Evaluations, str]] = []
+        self._distrusted = np.zeros(0, dtype=int)
         self._is_told = False
 
     @property
@@ -218,6 +219,18 @@ class Evaluator:
         for number in range(first, last):
             self._rows[number] = (*self._rows[number][:2], LEFT_BEHIND)
 
+    @property
+    def num_points(self) -> int:
+        """Points evaluated so far, Hessians aside."""
+        return sum(len(row[0]) for row in self._rows)
+
+    def distrust(self, points: np.ndarray) -> None:
+        """Let points count as ones without an answer: theirs is wrong.
+
+        points: numbers in the log.
+        """
+        self._distrusted = np.union1d(self._distrusted, points).astype(int)
+
     def absorb(self) -> None:
         """Log what is on file and was not replayed, as points already evaluated."""
         for entry in self._replay.rest():
@@ -271,6 +284,7 @@ class Evaluator:
         theta = np.concatenate([row[0] for row in self._rows])
         energy, grad, reason, outputs = joined([row[1] for row in self._rows])
         phase = np.concatenate([np.repeat(row[2], len(row[0])) for row in self._rows])
+        energy[self._distrusted] = np.inf
         known = np.isfinite(energy)
         return EvaluationLog(theta, energy, grad, known, phase, reason, outputs)
 

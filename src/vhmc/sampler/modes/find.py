@@ -8,7 +8,8 @@ import numpy as np
 from vhmc.evaluation.evaluator import EvaluationLog, Evaluator
 from vhmc.numerics.gaussian import positive_definite
 from vhmc.sampler.locate import Located, Modes
-from vhmc.sampler.modes.look import End, Wide, has_barrier, is_apart, look
+from vhmc.sampler.modes.latent import End
+from vhmc.sampler.modes.look import Wide, has_barrier, is_apart, look
 from vhmc.sampler.plan import Plan
 from vhmc.sampler.race import ARRIVED
 from vhmc.sampler.warm_up import warm_up
@@ -86,7 +87,7 @@ def find_modes(
         before = evaluator.left
         origin = pending.pop(0)
         looked = look(
-            *(rng, evaluator.evaluate, origin, modes),
+            *(rng, evaluator, origin, modes),
             *([one for one in found if one is not origin], number),
             spare - number,
             starts,

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from vhmc.evaluation.evaluator import Evaluate
-from vhmc.evaluation.target import Evaluations
+from vhmc.evaluation.evaluator import Evaluate, Evaluator
 from vhmc.sampler.descents import Descent, Evaluated, descend
 from vhmc.sampler.locate import Modes
+from vhmc.sampler.modes.latent import End, Latent
 from vhmc.sampler.race import has_arrived, is_finished
 from vhmc.transport.transport_map import TransportMap
 
@@ -30,29 +30,10 @@ With it a normal of other widths in ten dimensions is met by 6 % of them, else b
 MAX_DESCENTS = 8
 LEAST_DESCENT, LONGEST = 12, 25
 """Evaluations of one descent, at least and at most."""
-NEAR = 3.0
-"""Latent distance from zero, in low dimensions, at which a point is in the mode."""
-NEAR_BY_ROOT = 0.5
-"""What is added to it for every root of the number of dimensions."""
 PLACES = 0.2, 0.4, 0.6, 0.8
 """On the segment between two ends, where a barrier is looked for."""
 BARRIER = 1.0
 """Nats above the higher end that make two modes of them."""
-
-
-class End(NamedTuple):
-    """Where a descent ended.
-
-    theta, energy, grad: in the coordinates of the evaluator.
-    arrived: whether Newton's step is short there, by the descent's own curvature.
-    is_over: whether it gained nothing any more.
-    """
-
-    theta: np.ndarray
-    energy: float
-    grad: np.ndarray
-    arrived: bool
-    is_over: bool = True
 
 
 class Wide(NamedTuple):
@@ -80,93 +61,9 @@ class Looked(NamedTuple):
     wide: Wide
 
 
-class Latent:
-    """The energy in latent coordinates of a known mode.
-
-    What a map along a graph conditions on is held: given its scales, a hierarchical
-    model has modes; with them free its energy may fall without bound.
-    """
-
-    def __init__(
-        self,
-        evaluate: Evaluate,
-        transport: TransportMap,
-        others: Sequence[TransportMap],
-    ):
-        self._evaluate, self._transport = evaluate, transport
-        self._others = others
-        self.held = transport.hubs
-        self._answers: dict[bytes, tuple[np.ndarray, float, np.ndarray]] = {}
-
-    @property
-    def num_free(self) -> int:
-        """Dimensions that are not held."""
-        return self._transport.dim - len(self.held)
-
-    def evaluate(self, x: np.ndarray) -> Evaluations:
-        """Latent energies and gradients, those of what is held left out."""
-        with np.errstate(all="ignore"):
-            theta = self._transport.forward(x)
-        # A map of exponentials overflows at a hundred standard deviations.
-        theta = np.nan_to_num(theta, nan=1e300, posinf=1e300, neginf=-1e300)
-        answer = self._evaluate(theta, "look")
-        with np.errstate(all="ignore"):
-            _, grad, log_det = self._transport.pulled_back(theta, answer.grad)
-            energy = answer.energy - log_det
-        is_lost = ~np.isfinite(energy + grad.sum(axis=1))
-        energy, grad = np.where(is_lost, np.inf, energy), grad.copy()
-        grad[is_lost] = 0.0
-        grad[:, self.held] = 0.0
-        rows = zip(x, theta, answer.energy, answer.grad, strict=True)
-        for one, *known in rows:
-            self._answers[one.tobytes()] = tuple(known)
-        return answer._replace(energy=energy, grad=grad)
-
-    def evaluated(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Points and energies of the evaluator, for latent points."""
-        answers = [self._answers[row.tobytes()] for row in x]
-        return np.array([one[0] for one in answers]), np.array(
-            [one[1] for one in answers]
-        )
-
-    def end(self, point: Evaluated, arrived: bool, is_over: bool) -> End:
-        """A latent point as one of the evaluator's."""
-        theta, energy, grad = self._answers[point.theta.tobytes()]
-        return End(theta, float(energy), grad, arrived, is_over)
-
-    def is_home(self, x: np.ndarray) -> np.ndarray:
-        """Whether latent points are in a mode that is known."""
-        is_near = self._lengths(x) < self.reach
-        for other in self._others:
-            with np.errstate(all="ignore"):
-                there = other.inverse(self._transport.forward(x))
-            is_near |= np.linalg.norm(there, axis=1) < self.reach
-        return is_near
-
-    @property
-    def reach(self) -> float:
-        """Latent distance within which points are in one mode."""
-        return NEAR + NEAR_BY_ROOT * np.sqrt(max(self.num_free, 1))
-
-    def is_near(self, x: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Whether latent points are in the mode that another one is in."""
-        return self._lengths(x - place) < self.reach
-
-    def leaders(self, x: np.ndarray) -> list[int]:
-        """The first of the points that are in one mode, for each."""
-        chosen: list[int] = []
-        for i in range(len(x)):
-            if not np.any(self.is_near(x[chosen], x[i])):
-                chosen.append(i)
-        return chosen
-
-    def _lengths(self, x: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(np.delete(x, self.held, axis=1), axis=1)
-
-
 def look(
     rng: np.random.Generator,
-    evaluate: Evaluate,
+    evaluator: Evaluator,
     transport: TransportMap,
     modes: Modes,
     others: Sequence[TransportMap],
@@ -183,9 +80,10 @@ def look(
     allowance: evaluations of all descents.
     starts: further points, in turn with those of the widened posterior.
     """
-    latent = Latent(evaluate, transport, others)
+    latent = Latent(evaluator, transport, others)
     x, grad = _of_search(transport, modes)
-    wide, *far = _widened(rng, latent, transport, number)
+    lowest = _lowest(transport, modes)
+    wide, *far = _widened(rng, latent, transport, number, lowest)
     if starts is not None:
         far = _in_turn(_of_search(transport, starts), far)
     x, grad = (np.concatenate(rows) for rows in zip((x, grad), far, strict=True))
@@ -218,11 +116,17 @@ def _in_turn(
 
 
 def _widened(
-    rng: np.random.Generator, latent: Latent, transport: TransportMap, number: int
+    rng: np.random.Generator,
+    latent: Latent,
+    transport: TransportMap,
+    number: int,
+    lowest: float,
 ) -> tuple[Wide, np.ndarray, np.ndarray]:
     """Points of the widened posterior, and where they and their gradients are latent.
 
     The latter of those alone that have an energy.
+
+    lowest: latent energy of the search's ends.
     """
     dim = transport.dim
     widths = np.sort(np.resize(WIDTHS, number))
@@ -235,8 +139,9 @@ def _widened(
     x[:, free] *= sds
     if not number:
         return Wide(x, *np.zeros((3, 0))), x, x
-    answer = latent.evaluate(x)
+    answer = latent.believable(x, lowest)
     theta, energy = latent.evaluated(x)
+    energy = np.where(np.isfinite(answer.energy), energy, np.inf)
     with np.errstate(all="ignore"):
         log_det = transport.inverse_and_log_det(theta)[1]
     log_det = np.nan_to_num(log_det, nan=np.inf)
@@ -297,6 +202,15 @@ def _of_search(transport: TransportMap, modes: Modes) -> tuple[np.ndarray, np.nd
     grad[:, [*transport.hubs, *modes.held]] = 0.0
     known = np.isfinite(x + grad).all(axis=1)
     return x[known], grad[known]
+
+
+def _lowest(transport: TransportMap, modes: Modes) -> float:
+    """Latent energy of the lowest end of the search, if there is one."""
+    with np.errstate(all="ignore"):
+        log_det = transport.inverse_and_log_det(modes.ends)[1]
+        energies = modes.energies - log_det
+    known = energies[np.isfinite(energies)]
+    return float(np.min(known)) if len(known) else -np.inf
 
 
 def has_barrier(

@@ -15,6 +15,7 @@ from vhmc.sampler.modes.find import (
     is_affordable,
     is_within,
     left_over,
+    log_mass,
 )
 from vhmc.sampler.modes.look import Wide
 from vhmc.sampler.modes.outside import outside
@@ -111,7 +112,9 @@ class Surroundings:
             return []
         theta = attempt.theta.reshape(-1, attempt.surrogate.dim)
         transport = wide_map(self._rng, self._evaluator, found, theta, plan)
-        return [] if transport is None else [transport]
+        if transport is None or log_mass(self._evaluator.log, transport) == -np.inf:
+            return []
+        return [transport]
 
     def doubts(self, number: int) -> list[Concern]:
         """What has been left undone.
