@@ -1,6 +1,6 @@
 """The check of draws against the model: weights, errors, and what it leaves out."""
 
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import jax.numpy as jnp
 import numpy as np
@@ -110,7 +110,8 @@ def test_a_hole_of_the_surrogate_far_from_its_draws_hides_nothing():
     predicted = np.random.default_rng(1).chisquare(2, 41) / 2
     energy = predicted.copy()
     predicted[0] -= 60
-    fake = SimpleNamespace(dim=2, energies=lambda theta: predicted)
+    fake = Mock(Surrogate, dim=2)
+    fake.energies.return_value = predicted
     answer = Evaluations(energy, np.zeros((41, 2)), np.full(41, ""))
     assert tempered_efficiency(fake, np.zeros((41, 2)), answer) == pytest.approx(1.0)
 

@@ -10,7 +10,8 @@ import vhmc
 from tests.chance import LIMIT, standard_errors
 from tests.densities import Density
 from vhmc.sampler import correction as corrections
-from vhmc.sampler.check import Chosen, check
+from vhmc.sampler.check import Chosen
+from vhmc.sampler.check_surrogate import check
 from vhmc.sampler.correction import (
     AUTO,
     CORRECTIONS,

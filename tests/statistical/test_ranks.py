@@ -10,7 +10,8 @@ import pytest
 import vhmc
 from tests.statistical.models import MODELS, SQUARE
 from tests.statistical.ranks import BINS, FALSE_ALARM, Replicates, p_values, rank
-from vhmc.sampler.check import Chosen, check
+from vhmc.sampler.check import Chosen
+from vhmc.sampler.check_surrogate import check
 from vhmc.sampler.correction import CORRECTIONS, Uncorrected
 from vhmc.sampler.drawing import draw
 from vhmc.sampler.verdict import unchecked

@@ -12,7 +12,7 @@ $Q, q, D, b$, which hardly do.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -27,6 +27,8 @@ from vhmc.transport.layer import AbstractLayer
 
 CHUNK = 128
 """Points of the one compiled program."""
+Parts: TypeAlias = Callable[[Shared], tuple[Shared, Shared]]
+"""From hubs to the values of the predictor at a rest of zero, and its slopes."""
 
 
 class Factors(NamedTuple):
@@ -60,26 +62,26 @@ class LatentGaussian(AbstractLayer):
     middle: Shared
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        return _by_chunk(_outward, self, x)
+        return self._by_chunk(_outward, x)
 
     def inverse(self, theta: Shared) -> Shared:
         if not isinstance(theta, np.ndarray):
             return jax.vmap(self.inward)(theta)
-        return _by_chunk(_inward, self, theta)
+        return self._by_chunk(_inward, theta)
 
     def pull_back(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        return _by_chunk(_pulled, self, x, grad)
+        return self._by_chunk(_pulled, x, grad)
 
     def push_forward(self, x: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        return _by_chunk(_pushed, self, self.forward(x), grad)
+        return self._by_chunk(_pushed, self.forward(x), grad)
 
     def log_det(self, x: Shared) -> Shared:
         if not isinstance(x, np.ndarray):
             return jax.vmap(self.volume)(x)
-        return _by_chunk(_volumes, self, x)
+        return self._by_chunk(_volumes, x)
 
     def log_det_grad(self, x: np.ndarray) -> np.ndarray:
-        return _by_chunk(_volume_grads, self, x)
+        return self._by_chunk(_volume_grads, x)
 
     def rest_energy(self, c: np.ndarray) -> np.ndarray:
         r"""Energies that integrating the rest out leaves at hubs, one point a row.
@@ -87,17 +89,17 @@ class LatentGaussian(AbstractLayer):
         $\frac12 \log \det P - \frac12 h^\top P^{-1} h
         + \frac12 m^\top D m - b^\top m$, with $h = q + A^\top (b - D m)$.
         """
-        return _by_chunk(_rest_energies, self, c)
+        return self._by_chunk(_rest_energies, self._with_hubs(c))
 
     def rest_slopes(self, c: np.ndarray) -> np.ndarray:
         """Derivatives of `rest_energy` along the hubs."""
-        return _by_chunk(_rest_slopes, self, c)
+        return self._by_chunk(_rest_slopes, self._with_hubs(c))[:, self.hubs]
 
     @property
     def linear_part(self) -> np.ndarray:
         """Of the rest given the middle hubs."""
         matrix = np.eye(len(self.hubs) + len(self.rest))
-        factor = np.asarray(self._conditional(jnp.asarray(self.middle))[0])
+        factor = np.asarray(self.integrated(jnp.asarray(self.middle))[0])
         matrix[np.ix_(self.rest, self.rest)] = np.linalg.inv(factor).T
         return matrix
 
@@ -110,34 +112,30 @@ class LatentGaussian(AbstractLayer):
         """The hubs alone, and all coordinates."""
         return self.hubs, np.arange(len(self.hubs) + len(self.rest))
 
-    def outward(self, x: Vector) -> Vector:
-        """Outer coordinates of one point, for JAX."""
-        factor, mean = self._conditional(x[self.hubs])
+    def outward(self, x: Vector, parts: Parts | None = None) -> Vector:
+        """Outer coordinates of one point, for JAX; `parts` as in `inward`."""
+        factor, mean, _ = self.integrated(x[self.hubs], parts)
         rest = mean + solve_triangular(factor, x[self.rest], lower=True, trans=1)
         return x.at[self.rest].set(rest)
 
-    def inward(self, theta: Vector) -> Vector:
-        """Latent coordinates of one point, for JAX."""
-        factor, mean = self._conditional(theta[self.hubs])
+    def inward(self, theta: Vector, parts: Parts | None = None) -> Vector:
+        """Latent coordinates of one point, for JAX.
+
+        parts: of the predictor, a function of the hubs; its program's unless given.
+        """
+        factor, mean, _ = self.integrated(theta[self.hubs], parts)
         return theta.at[self.rest].set(factor.T @ (theta[self.rest] - mean))
 
-    def volume(self, x: Vector) -> Scalar:
+    def volume(self, x: Vector, parts: Parts | None = None) -> Scalar:
         """Log determinant at one point, for JAX."""
-        return -jnp.sum(jnp.log(jnp.diagonal(self._conditional(x[self.hubs])[0])))
+        factor, *_ = self.integrated(x[self.hubs], parts)
+        return -jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-    def energy_of_hubs(self, c: Vector) -> Scalar:
-        """What integrating the rest out leaves at one point, for JAX."""
-        factor, mean, constant = self._integrated(c)
-        half = factor.T @ mean
-        return jnp.sum(jnp.log(jnp.diagonal(factor))) - 0.5 * half @ half + constant
-
-    def _conditional(self, c: Shared) -> tuple[Shared, Shared]:
-        """Cholesky factor of the precision, and the mean, given the hubs."""
-        return self._integrated(c)[:2]
-
-    def _integrated(self, c: Shared) -> tuple[Shared, Shared, Shared]:
-        """The same, and the energy of a rest of zero."""
-        offset, slopes = affine_parts(self.quantity, self.hubs, self.rest, c)
+    def integrated(
+        self, c: Shared, parts: Parts | None = None
+    ) -> tuple[Shared, Shared, Shared]:
+        """Given hubs: factor of the precision, the mean, and the energy of no rest."""
+        offset, slopes = (parts or self._parts)(c)
         phi = evaluate(self.terms, c[None])[:, 0]
         own, own_linear, outer, outer_linear = (
             jnp.tensordot(phi, part, 1) for part in self.factors
@@ -147,6 +145,66 @@ class LatentGaussian(AbstractLayer):
         factor = jnp.linalg.cholesky(precision)
         constant = 0.5 * offset @ outer @ offset - outer_linear @ offset
         return factor, cho_solve((factor, True), linear), constant
+
+    def _parts(self, c: Shared) -> tuple[Shared, Shared]:
+        return affine_parts(self.quantity, self.hubs, self.rest, c)
+
+    def _with_hubs(self, c: np.ndarray) -> np.ndarray:
+        """Points that have these hubs, and a rest of zero."""
+        points = np.zeros((len(c), len(self.hubs) + len(self.rest)))
+        points[:, self.hubs] = c
+        return points
+
+    def _by_chunk(self, function: Callable, *arrays: np.ndarray) -> np.ndarray:
+        """A function of layer, jet and one point, a fixed number of rows at a time."""
+        parts = []
+        for begin in range(0, max(len(arrays[0]), 1), CHUNK):
+            rows = [array[begin : begin + CHUNK] for array in arrays]
+            padded = [np.resize(some, (CHUNK, some.shape[1])) for some in rows]
+            jets = _jets(self.quantity, self.hubs, self.rest, padded[0][:, self.hubs])
+            found = np.array(_compiled(function, self, jets, *padded))
+            parts.append(found[: len(rows[0])])
+        return np.concatenate(parts)
+
+
+class Jet(eqx.Module):
+    """An affine quantity near hubs: its parts, and their first derivatives.
+
+    The program of a quantity may be long. In a jet it is compiled once, and not once
+    for every function of the layer and every number of terms.
+
+    c: the hubs.
+    offset, slopes: values at a rest of zero, and slopes along it.
+    offset_by_hub, slopes_by_hub: their derivatives along the hubs, on a last axis.
+    """
+
+    c: Shared
+    offset: Shared
+    slopes: Shared
+    offset_by_hub: Shared
+    slopes_by_hub: Shared
+
+    def __call__(self, c: Shared) -> tuple[Shared, Shared]:
+        """The parts, to first order."""
+        way = c - self.c
+        return self.offset + self.offset_by_hub @ way, self.slopes + (
+            self.slopes_by_hub @ way
+        )
+
+
+@eqx.filter_jit
+def _jets(
+    quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Shared
+) -> Jet:
+    """The jets at hubs, one a row."""
+
+    def jet(one):
+        def parts(c):
+            return affine_parts(quantity, hubs, rest, c)
+
+        return Jet(one, *parts(one), *jax.jacfwd(parts)(one))
+
+    return jax.lax.map(jet, jnp.asarray(c))
 
 
 def affine_parts(
@@ -185,54 +243,50 @@ def affine_at(
 def _affine_compiled(
     quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Shared
 ) -> tuple[Shared, Shared]:
-    return jax.vmap(lambda one: affine_parts(quantity, hubs, rest, one))(c)
+    return jax.lax.map(
+        lambda one: affine_parts(quantity, hubs, rest, one), jnp.asarray(c)
+    )
 
 
-def _outward(layer: LatentGaussian, x: Vector) -> Vector:
-    return layer.outward(x)
+def _outward(layer: LatentGaussian, jet: Jet, x: Vector) -> Vector:
+    return layer.outward(x, jet)
 
 
-def _inward(layer: LatentGaussian, theta: Vector) -> Vector:
-    return layer.inward(theta)
+def _inward(layer: LatentGaussian, jet: Jet, theta: Vector) -> Vector:
+    return layer.inward(theta, jet)
 
 
-def _pulled(layer: LatentGaussian, x: Vector, grad: Vector) -> Vector:
-    return jax.vjp(layer.outward, x)[1](grad)[0]
+def _pulled(layer: LatentGaussian, jet: Jet, x: Vector, grad: Vector) -> Vector:
+    return jax.vjp(lambda one: layer.outward(one, jet), x)[1](grad)[0]
 
 
-def _pushed(layer: LatentGaussian, theta: Vector, grad: Vector) -> Vector:
-    return jax.vjp(layer.inward, theta)[1](grad)[0]
+def _pushed(layer: LatentGaussian, jet: Jet, theta: Vector, grad: Vector) -> Vector:
+    return jax.vjp(lambda one: layer.inward(one, jet), theta)[1](grad)[0]
 
 
-def _volumes(layer: LatentGaussian, x: Vector) -> Scalar:
-    return layer.volume(x)
+def _volumes(layer: LatentGaussian, jet: Jet, x: Vector) -> Scalar:
+    return layer.volume(x, jet)
 
 
-def _volume_grads(layer: LatentGaussian, x: Vector) -> Vector:
-    return jax.grad(layer.volume)(x)
+def _volume_grads(layer: LatentGaussian, jet: Jet, x: Vector) -> Vector:
+    return jax.grad(lambda one: layer.volume(one, jet))(x)
 
 
-def _rest_energies(layer: LatentGaussian, c: Vector) -> Scalar:
-    return layer.energy_of_hubs(c)
+def _rest_energies(layer: LatentGaussian, jet: Jet, x: Vector) -> Scalar:
+    """What integrating the rest out leaves at one point."""
+    factor, mean, constant = layer.integrated(x[layer.hubs], jet)
+    half = factor.T @ mean
+    return jnp.sum(jnp.log(jnp.diagonal(factor))) - 0.5 * half @ half + constant
 
 
-def _rest_slopes(layer: LatentGaussian, c: Vector) -> Vector:
-    return jax.grad(layer.energy_of_hubs)(c)
+def _rest_slopes(layer: LatentGaussian, jet: Jet, x: Vector) -> Vector:
+    return jax.grad(lambda one: _rest_energies(layer, jet, one))(x)
 
 
 @eqx.filter_jit
-def _compiled(function: Callable, layer: LatentGaussian, *rows: Shared) -> Shared:
-    return jax.vmap(lambda *one: function(layer, *one))(*rows)
-
-
-def _by_chunk(
-    function: Callable, layer: LatentGaussian, *arrays: np.ndarray
-) -> np.ndarray:
-    """A function of a layer and one point, at all rows, a fixed number at a time."""
-    number, parts = len(arrays[0]), []
-    for begin in range(0, max(number, 1), CHUNK):
-        rows = [array[begin : begin + CHUNK] for array in arrays]
-        padded = [np.resize(some, (CHUNK, some.shape[1])) for some in rows]
-        found = np.array(_compiled(function, layer, *padded))
-        parts.append(found[: len(rows[0])])
-    return np.concatenate(parts)
+def _compiled(
+    function: Callable, layer: LatentGaussian, jets: Jet, *rows: Shared
+) -> Shared:
+    # One point after the other: XLA's threads lose batches of factorisations now and
+    # then, and the program waits for ever.
+    return jax.lax.map(lambda one: function(layer, *one), (jets, *rows))
