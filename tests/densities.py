@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from vhmc.evaluation.evaluator import EvaluationLog, joined
-from vhmc.evaluation.target import Evaluations
+from vhmc.evaluation.evaluator import EvaluationLog
+from vhmc.evaluation.target import Evaluations, joined
 
 
 class Density:

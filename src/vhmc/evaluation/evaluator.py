@@ -1,14 +1,14 @@
 """The evaluator: a budget of evaluations, and the log of all that were made."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from vhmc.evaluation.ledger import LedgerError, Round
 from vhmc.evaluation.replay import Replay
-from vhmc.evaluation.target import Evaluations, Target
+from vhmc.evaluation.target import Evaluations, Target, joined
 from vhmc.numerics.threads import all_threads
 from vhmc.report.watch import LOG, Watch
 from vhmc.transport.layer import AbstractLayer
@@ -343,17 +343,6 @@ class Evaluator:
     def _charge(self, phase: str, number: int, is_replayed: bool) -> None:
         self.costs[phase] = self.costs.get(phase, 0) + number
         self._watch.spent(number, is_replayed)
-
-
-def joined(parts: Sequence[Evaluations]) -> Evaluations:
-    """Evaluations one after the other."""
-    energy, grad, reason = (
-        np.concatenate([part[place] for part in parts]) for place in range(3)
-    )
-    outputs = [part.outputs for part in parts if part.outputs is not None]
-    return Evaluations(
-        energy, grad, reason, np.concatenate(outputs) if outputs else None
-    )
 
 
 def most_common(reasons: np.ndarray) -> str:

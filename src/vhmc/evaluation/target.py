@@ -43,17 +43,16 @@ class Evaluations(NamedTuple):
         outputs = None if outputs is None else outputs[chosen]
         return Evaluations(energy[chosen], grad[chosen], reason[chosen], outputs)
 
-    def followed_by(self, other: "Evaluations") -> "Evaluations":
-        """These points, then others of the same target."""
-        outputs = None
-        if self.outputs is not None and other.outputs is not None:
-            outputs = np.concatenate([self.outputs, other.outputs])
-        return Evaluations(
-            np.concatenate([self.energy, other.energy]),
-            np.concatenate([self.grad, other.grad]),
-            np.concatenate([self.reason, other.reason]),
-            outputs,
-        )
+
+def joined(parts: Sequence[Evaluations]) -> Evaluations:
+    """Evaluations one after the other."""
+    energy, grad, reason = (
+        np.concatenate([part[place] for part in parts]) for place in range(3)
+    )
+    outputs = [part.outputs for part in parts if part.outputs is not None]
+    return Evaluations(
+        energy, grad, reason, np.concatenate(outputs) if outputs else None
+    )
 
 
 class Answers(NamedTuple):

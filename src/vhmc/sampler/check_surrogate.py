@@ -3,6 +3,7 @@
 import numpy as np
 
 from vhmc.evaluation.evaluator import Evaluate
+from vhmc.evaluation.target import joined
 from vhmc.sampler.check import Check, Chosen, Values, checked, tempered_efficiency
 from vhmc.sampler.verdict import FEWEST_CHECKS
 from vhmc.surrogate.surrogate import Surrogate
@@ -35,7 +36,7 @@ def check(
         found = checked(surrogate, values, first, own, wide)
         if is_clear(found):
             return found
-    own = own.followed_by(evaluate(later.theta, "check"))
+    own = joined([own, evaluate(later.theta, "check")])
     return checked(surrogate, values, chosen, own, wide)
 
 
