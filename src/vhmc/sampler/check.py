@@ -15,8 +15,8 @@ from vhmc.numerics.importance import (
 from vhmc.numerics.tails import needs_ranks, normal_scores
 from vhmc.sampler.acquisition import tempering
 from vhmc.surrogate.mixture import Mixture
+from vhmc.surrogate.ridge_bound import HOLE_DEPTH
 from vhmc.surrogate.surrogate import Surrogate
-from vhmc.surrogate.trainer import HOLE_DEPTH
 from vhmc.transport.layer import AbstractLayer
 
 LEVERAGE_FRACTION = 0.4

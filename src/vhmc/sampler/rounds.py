@@ -21,7 +21,8 @@ from vhmc.sampler.acquisition import (
 from vhmc.sampler.check import Check, Values
 from vhmc.sampler.modes.part import Evaluates
 from vhmc.surrogate.moves import Pace, walk
-from vhmc.surrogate.trainer import HOLE_DEPTH, Trainer
+from vhmc.surrogate.ridge_bound import HOLE_DEPTH
+from vhmc.surrogate.trainer import Trainer
 from vhmc.surrogate.training_set import AWAY
 
 TARGET_ACCEPTANCE = 0.85

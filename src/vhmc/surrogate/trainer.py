@@ -15,6 +15,7 @@ from vhmc.surrogate.residual_fit import (
     hold_out,
     zero_error,
 )
+from vhmc.surrogate.ridge_bound import RidgeBound
 from vhmc.surrogate.separated_fit import separable_model
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.training_set import (
@@ -41,12 +42,6 @@ from vhmc.transport.transport_map import TransportMap
 GUARD_CURVATURE = 3.0
 REACH = 1.2
 """Radius of the guard over the distance of the farthest typical point."""
-HOLE_DEPTH = 4.0
-"""Nats by which the surrogate is too low where it is said to have a hole."""
-MAX_IN_HOLES = 0.1
-"""Fraction of draws in holes above which the least ridge is raised."""
-LEAST_RIDGE = 1e-8, 1e-4, 1e-1
-"""Smallest, first and largest bound of the ridge from below."""
 NEGLIGIBLE = 1e-3
 """Mean squared score error by dimension at which a map needs no residual.
 
@@ -108,7 +103,7 @@ class Trainer:
         self.surrogate = Surrogate(transport, ZeroResidual(), guard)
         self._latent_log = LatentLog(transport)
         self._error = np.inf
-        self._least_ridge = LEAST_RIDGE[1]
+        self._least_ridge = RidgeBound()
         self._origin = 0.0
         # In many dimensions the log weights add up what each has left.
         self._sufficient = max(
@@ -256,17 +251,17 @@ class Trainer:
         return training_set(log, latent.transport, self._origin, latent)
 
     def adapt_ridge(self, log_weights: np.ndarray) -> None:
-        """Raise the least ridge while draws fall where the surrogate is too low.
+        """Follow draws of the surrogate: its energies less the true ones.
 
-        log_weights: surrogate's less true energies at draws of the surrogate.
+        A map without a network says nothing of the holes that one would have.
         """
-        if not len(log_weights) or self.surrogate.residual.is_zero:
-            return  # a map without a network says nothing of what one would do
-        depth = np.median(log_weights) - log_weights
-        is_deep = ~(depth < HOLE_DEPTH)
-        self._least_ridge *= 10.0 if is_deep.mean() > MAX_IN_HOLES else 0.8
-        smallest, _, largest = LEAST_RIDGE
-        self._least_ridge = float(np.clip(self._least_ridge, smallest, largest))
+        if not self.surrogate.residual.is_zero:
+            self._least_ridge.adapt(log_weights)
+
+    def keep_ridge(self, log_weights: np.ndarray) -> None:
+        """Follow checked draws in the same way: holes bound the ridge for good."""
+        if not self.surrogate.residual.is_zero:
+            self._least_ridge.keep(log_weights)
 
     @property
     def _enough(self) -> float:
@@ -308,7 +303,7 @@ class Trainer:
                     is_out,
                     redraw=redraw,
                     choose_anew=choose_anew,
-                    least_ridge=self._least_ridge,
+                    least_ridge=self._least_ridge.value,
                 )
         self._error = fitted.error
         self.surrogate = Surrogate(transport, fitted.residual, _guard(training))

@@ -48,6 +48,7 @@ class Component:
         trainer = self.rounds.trainer
         if len(check.theta):
             self.rounds.restart(check)
+            trainer.keep_ridge(check.log_weights[np.isfinite(check.log_weights)])
         trainer.require_residual()
 
     def refit(self) -> None:
