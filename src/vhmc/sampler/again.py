@@ -108,7 +108,9 @@ def _near(log: EvaluationLog, transport: TransportMap) -> _Near:
         spread = float(high - low) / 2
     is_seen = phase == "look"
     if is_seen.any() and not is_seen.all() and np.isfinite(latent[is_seen]).any():
-        fall = float(latent[~is_seen].min() - latent[is_seen].min())
+        # The map's own centre is below all of its draws, and may not have been seen.
+        center = -np.median(weights) if len(weights) else np.inf
+        fall = float(min(latent[~is_seen].min(), center) - latent[is_seen].min())
     return _Near(spread, fall)
 
 

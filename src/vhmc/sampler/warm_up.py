@@ -35,6 +35,8 @@ END = 2.0
 """Latent place of a hub at which its range is compared between maps."""
 SETTLED = 0.1
 """Change of an end, over the range, at which a hub's range has settled."""
+FLAT = 0.3
+"""Mean squared score error of a coordinate, beyond which the map is too narrow."""
 MAX_FAILED = 5
 """Maps in a row that are worse than the best one, after which no more are fitted."""
 NUM_DRAWS = 100
@@ -125,14 +127,14 @@ def warm_up_along(
             beyond = trial.frontier(rng)
             some = rng.permutation(len(beyond))[: batch_size - num_own]
             theta = np.concatenate([theta, beyond[some]])
-        energy = evaluator.evaluate(theta, "warm-up").energy
+        answer = evaluator.evaluate(theta, "warm-up")
         left -= len(theta)
-        log_weight = log_weights(drawn_from, theta, energy)
+        log_weight = log_weights(drawn_from, theta, answer.energy)
         own, others = np.split(log_weight, [num_own])
         bound = float(np.median(own))
         if is_first:
             best, is_first = bound, False
-            if _spread(own) < NARROW:
+            if _spread(own) < NARROW and _is_wide(drawn_from, theta, answer.grad):
                 return transport
         elif is_failed:
             is_failed = False
@@ -149,6 +151,19 @@ def warm_up_along(
             if _spread(own) < NARROW and is_covered and is_settled:
                 break
     return current
+
+
+def _is_wide(transport: TransportMap, theta: np.ndarray, grad: np.ndarray) -> bool:
+    """Whether no coordinate of a map is so narrow that its draws do not feel it.
+
+    Given its hubs any hierarchical posterior is all but Gaussian: a map that is far
+    too narrow along a hub has log weights that hardly vary. Along it the posterior's
+    gradient is zero next to the map's, whose mean square is one.
+
+    theta, grad: draws of the map, and gradients there.
+    """
+    x, pulled = transport.pull_back(theta, grad)
+    return bool(np.all(np.mean((pulled - x) ** 2, axis=0) < FLAT))
 
 
 def _is_settled(old: TransportMap, new: TransportMap) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 
 from vhmc._types import Scalar, Shared, Vector
+from vhmc.structure.program.points import map_points
 from vhmc.structure.shocks import Shocks
 from vhmc.transport.hub_functions import Term, evaluate
 from vhmc.transport.layer import AbstractLayer
@@ -89,7 +90,8 @@ class LatentGaussian(AbstractLayer):
         $\frac12 \log \det P - \frac12 h^\top P^{-1} h
         + \frac12 m^\top D m - b^\top m$, with $h = q + A^\top (b - D m)$.
         """
-        return self._by_chunk(_rest_energies, self._with_hubs(c))
+        rows = [c[begin : begin + CHUNK] for begin in range(0, max(len(c), 1), CHUNK)]
+        return np.concatenate([self._rest_energies(some) for some in rows])
 
     def rest_slopes(self, c: np.ndarray) -> np.ndarray:
         """Derivatives of `rest_energy` along the hubs."""
@@ -145,6 +147,32 @@ class LatentGaussian(AbstractLayer):
         factor = jnp.linalg.cholesky(precision)
         constant = 0.5 * offset @ outer @ offset - outer_linear @ offset
         return factor, cho_solve((factor, True), linear), constant
+
+    def _rest_energies(self, c: np.ndarray) -> np.ndarray:
+        """By NumPy: many hubs are asked for, and never a derivative."""
+        offset, slopes = affine_at(self.quantity, self.hubs, self.rest, c)
+        phi = evaluate(self.terms, c)
+        own, own_linear, outer, outer_linear = (
+            np.tensordot(phi, part, (0, 0)) for part in self._lean_factors()
+        )
+        across = np.swapaxes(slopes, 1, 2)
+        both = np.concatenate([slopes, offset[:, :, None]], axis=2)
+        both = outer[:, :, None] * both if outer.ndim == 2 else outer @ both
+        weighted, seen = both[:, :, :-1], both[:, :, -1]
+        linear = own_linear + (across @ (outer_linear - seen)[:, :, None])[:, :, 0]
+        factor = _factors(own + across @ weighted)
+        half = np.linalg.solve(factor, linear[:, :, None])[:, :, 0]
+        log_det = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+        constant = np.sum((0.5 * seen - outer_linear) * offset, axis=1)
+        return log_det - 0.5 * np.sum(half**2, axis=1) + constant
+
+    def _lean_factors(self) -> Factors:
+        """The factors for NumPy; diagonals alone where the outer ones have no more."""
+        own, own_linear, outer, outer_linear = map(np.asarray, self.factors)
+        diagonal = np.diagonal(outer, axis1=1, axis2=2)
+        if np.count_nonzero(outer) == np.count_nonzero(diagonal):
+            outer = diagonal
+        return Factors(own, own_linear, outer, outer_linear)
 
     def _parts(self, c: Shared) -> tuple[Shared, Shared]:
         return affine_parts(self.quantity, self.hubs, self.rest, c)
@@ -204,7 +232,7 @@ def _jets(
 
         return Jet(one, *parts(one), *jax.jacfwd(parts)(one))
 
-    return jax.lax.map(jet, jnp.asarray(c))
+    return map_points(jet, jnp.asarray(c))
 
 
 def affine_parts(
@@ -243,7 +271,7 @@ def affine_at(
 def _affine_compiled(
     quantity: Callable[[Vector], Vector], hubs: Shared, rest: Shared, c: Shared
 ) -> tuple[Shared, Shared]:
-    return jax.lax.map(
+    return map_points(
         lambda one: affine_parts(quantity, hubs, rest, one), jnp.asarray(c)
     )
 
@@ -272,6 +300,16 @@ def _volume_grads(layer: LatentGaussian, jet: Jet, x: Vector) -> Vector:
     return jax.grad(lambda one: layer.volume(one, jet))(x)
 
 
+def _factors(matrices: np.ndarray) -> np.ndarray:
+    """Cholesky factors, of nan where a matrix is not positive definite."""
+    try:
+        return np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.full_like(matrices, np.nan)
+        return np.concatenate([_factors(half) for half in np.array_split(matrices, 2)])
+
+
 def _rest_energies(layer: LatentGaussian, jet: Jet, x: Vector) -> Scalar:
     """What integrating the rest out leaves at one point."""
     factor, mean, constant = layer.integrated(x[layer.hubs], jet)
@@ -287,6 +325,4 @@ def _rest_slopes(layer: LatentGaussian, jet: Jet, x: Vector) -> Vector:
 def _compiled(
     function: Callable, layer: LatentGaussian, jets: Jet, *rows: Shared
 ) -> Shared:
-    # One point after the other: XLA's threads lose batches of factorisations now and
-    # then, and the program waits for ever.
-    return jax.lax.map(lambda one: function(layer, *one), (jets, *rows))
+    return map_points(lambda one: function(layer, *one), (jets, *rows))

@@ -183,11 +183,23 @@ def num_operations(program: Any) -> int:
     """Operations of a program, with those of the programs inside."""
     total = len(program.eqns)
     for equation in program.eqns:
-        inner = [p for p in equation.params.values() if hasattr(p, "eqns")]
-        inner += equation.params.get("branches", ())
         factor = equation.params.get("length", 1)
-        total += factor * sum(num_operations(getattr(p, "jaxpr", p)) for p in inner)
+        total += factor * sum(num_operations(p) for p in _programs_in(equation))
     return total
+
+
+def primitives_of(program: Any) -> set[str]:
+    """Names of the primitives of a program, with those of the programs inside."""
+    names = {equation.primitive.name for equation in program.eqns}
+    inner = [p for equation in program.eqns for p in _programs_in(equation)]
+    return names.union(*map(primitives_of, inner))
+
+
+def _programs_in(equation: Any) -> list[Any]:
+    inner = [p for p in equation.params.values() if hasattr(p, "eqns")]
+    return [
+        getattr(p, "jaxpr", p) for p in (*inner, *equation.params.get("branches", ()))
+    ]
 
 
 PROGRAMS = ("jaxpr", "call_jaxpr", "call")
