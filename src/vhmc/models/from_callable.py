@@ -149,9 +149,10 @@ def _shapes(names: Names) -> dict[str, tuple[int, ...]]:
         return dict.fromkeys(names, ())
     shapes = {}
     for name, shape in names.items():
+        label = f"the shape of {shown(name)}"
         if not isinstance(shape, tuple | list):
-            raise ValueError(f"the shape of {name} must be a tuple, got {shown(shape)}")
-        shapes[name] = tuple(whole(f"the shape of {name}", n, 1) for n in shape)
+            raise ValueError(f"{label} must be a tuple, got {shown(shape)}")
+        shapes[name] = tuple(whole(label, n, 1) for n in shape)
     return shapes
 
 
