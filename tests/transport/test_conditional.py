@@ -271,7 +271,7 @@ def test_the_closed_form_is_the_posterior_far_from_its_points(centred):
     scores = Scores(theta, np.asarray(grad), np.ones(64))
     fit = ConditionalFit(rng, scores, star_graph(), {1: Link("exp")}, (1,), (1,))
     layer = fit.joint(fit.exact())
-    transport = with_hub_map(rng, layer, scores, np.asarray(value))
+    transport, _ = with_hub_map(rng, layer, scores, np.asarray(value))
     draws = transport.forward(rng.standard_normal((200, 10)))
     x, log_det = transport.inverse_and_log_det(draws)
     energies = np.asarray(jax.vmap(energy)(jnp.asarray(draws)))

@@ -105,7 +105,7 @@ def test_the_map_of_six_scales_is_the_posterior():
     layer = fit.joint(fit.exact())
     level, slopes = marginal_data(layer, scores, value)
     assert explicit_energy(rng, layer, scores, level, slopes) is not None
-    transport = with_hub_map(rng, layer, scores, value)
+    transport, _ = with_hub_map(rng, layer, scores, value)
     draws = transport.forward(rng.standard_normal((200, DIM)))
     x, log_det = transport.inverse_and_log_det(draws)
     energies = np.asarray(jax.vmap(crossed())(jnp.asarray(draws)))

@@ -15,6 +15,7 @@ from vhmc.sampler.warm_up import NARROW, spread_of_log_weights
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
 from vhmc.transport.graph import Graph
 from vhmc.transport.hub_dictionary import MAX_HUBS
+from vhmc.transport.hub_functions import Atom
 from vhmc.transport.joint import Joint
 from vhmc.transport.latent_gaussian import LatentGaussian
 from vhmc.transport.latent_gaussian_fit import LatentGaussianFit
@@ -156,11 +157,14 @@ def _confirmed(
     rng: np.random.Generator, evaluator: Evaluator, family: _Family, batch_size: int
 ) -> TransportMap | None:
     """The map of a family, once its own draws show it; None if they never do."""
+    functions: tuple[Atom, ...] = ()
     for _ in range(NUM_TRIALS):
         scores, energy = _scores(evaluator.log), _energy(evaluator.log)
         with np.errstate(all="ignore"):
             try:
-                transport = with_hub_map(rng, family(scores), scores, energy)
+                transport, functions = with_hub_map(
+                    rng, family(scores), scores, energy, functions
+                )
             except (ValueError, np.linalg.LinAlgError):
                 return None
             white = rng.standard_normal((batch_size, transport.dim))

@@ -9,6 +9,8 @@ all hubs, also far from those that were evaluated: the mass is found without a s
 """
 
 import itertools
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import scipy.optimize
@@ -49,6 +51,8 @@ OFFSET = 1e-2
 """Of the differences that give the curvature at the mode."""
 LEAST_CURVATURE, MAX_CURVATURE = 0.05, 1e12
 STEP = 1e-30
+_Found: TypeAlias = tuple[list[Atom], list[float], np.ndarray]
+"""Functions of a hub, their weights, and what they leave of its gradient."""
 
 
 class ExplicitEnergy(AbstractMarginal):
@@ -56,6 +60,7 @@ class ExplicitEnergy(AbstractMarginal):
 
     low, high: range of hubs that holds the mass.
     scale: zero, as the density may be as narrow as it likes.
+    functions: of single hubs, in which it is linear.
     """
 
     def __init__(
@@ -64,14 +69,14 @@ class ExplicitEnergy(AbstractMarginal):
         functions: list[Atom],
         weights: np.ndarray,
     ):
-        self._layer, self._functions, self._weights = layer, functions, weights
+        self._layer, self.functions, self._weights = layer, functions, weights
         self.scale = np.zeros(len(layer.hubs))
         self.low = self.high = self.scale
 
     def __call__(self, c: np.ndarray) -> np.ndarray:
         """Energies of hubs, the rest integrated out, one point a row."""
         with np.errstate(all="ignore"):
-            own = self._weights @ _values(self._functions, c)
+            own = self._weights @ _values(self.functions, c)
             energy = self._layer.rest_energy(c) + own
         return np.where(np.isfinite(energy), energy, OUTSIDE)
 
@@ -86,7 +91,7 @@ class ExplicitEnergy(AbstractMarginal):
             energy = float(self(c[None])[0])
             with np.errstate(all="ignore"):
                 grad = self._layer.rest_slopes(c[None])[0]
-                for atom, weight in zip(self._functions, self._weights, strict=True):
+                for atom, weight in zip(self.functions, self._weights, strict=True):
                     grad[atom.hub] += weight * _derivative(atom, c[None])[0]
             if energy >= OUTSIDE or not np.isfinite(grad).all():
                 return OUTSIDE, np.zeros(size)
@@ -118,10 +123,12 @@ def explicit_energy(
     scores: Scores,
     level: np.ndarray,
     slopes: np.ndarray,
+    known: Sequence[Atom] = (),
 ) -> ExplicitEnergy | None:
     """The closed form, if it reproduces the gradients of the hubs; else None.
 
     level, slopes: marginal energies at the points, and their gradients.
+    known: functions that did for other points, which are tried first.
     """
     c = scores.theta[:, layer.hubs]
     with np.errstate(all="ignore"):
@@ -134,7 +141,10 @@ def explicit_energy(
     functions: list[Atom] = []
     weights: list[float] = []
     for hub in range(c.shape[1]):
-        chosen, slope_weights, error = _of_one_hub(c, left[:, hub], weight, hub, exact)
+        own = [atom for atom in known if atom.hub == hub]
+        chosen, slope_weights, error = _as_before(
+            c, left[:, hub], weight, own, exact
+        ) or _of_one_hub(c, left[:, hub], weight, hub, exact)
         if not _quantile(np.abs(error), weight, SHARE) < exact:
             return None
         functions += chosen
@@ -145,9 +155,25 @@ def explicit_energy(
     return energy if energy.locate(starts) else None
 
 
+def _as_before(
+    c: np.ndarray,
+    slope: np.ndarray,
+    weight: np.ndarray,
+    known: list[Atom],
+    exact: float,
+) -> _Found | None:
+    """The functions that are known, if they still leave next to no error."""
+    if not known:
+        return None
+    columns = np.stack([_derivative(atom, c) for atom in known], axis=1)
+    weights, error = _robust_fit(columns, slope, weight)
+    is_exact = _quantile(np.abs(error), weight, SHARE) < exact / 10
+    return (known, list(weights), error) if is_exact else None
+
+
 def _of_one_hub(
     c: np.ndarray, slope: np.ndarray, weight: np.ndarray, hub: int, exact: float
-) -> tuple[list[Atom], list[float], np.ndarray]:
+) -> _Found:
     """Functions of a hub whose derivatives add up to its gradient, the fewest first."""
     center = float(np.average(c[:, hub], weights=weight))
     atoms = [Atom(hub, "polynomial", power, center, 1.0) for power in (1, 2)]
@@ -182,7 +208,7 @@ def _with_heavy_tail(
     hub: int,
     atoms: list[Atom],
     enough: float,
-) -> tuple[list[Atom], list[float], np.ndarray]:
+) -> _Found:
     r"""The same with $\log(1 + e^{p (c - a)})$.
 
     From a half-Cauchy or half-t prior, or from a prior of a bounded parameter.

@@ -34,6 +34,7 @@ class Choice(NamedTuple):
     linear_terms: functions for the linear part.
     is_local: an edge that may depend on a hub has no constant part: it comes from data
         with unknown errors, or from a prior with an unknown scale.
+    marginal: functions of single hubs, whose combination their marginal energy is.
     """
 
     hubs: tuple[int, ...]
@@ -41,6 +42,7 @@ class Choice(NamedTuple):
     linear_terms: tuple[Term, ...]
     ridge: float
     is_local: bool = False
+    marginal: tuple[Atom, ...] = ()
 
     def values(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Functions for precision and for the linear part, one a row."""

@@ -27,7 +27,9 @@ from vhmc.transport.hub_functions import Term, evaluate
 from vhmc.transport.layer import AbstractLayer
 
 CHUNK = 128
-"""Points of the one compiled program."""
+"""Points of a compiled program of the layer."""
+PARTS_CHUNK = 512
+"""The same of the program of the predictor's parts, asked for by the thousand."""
 Parts: TypeAlias = Callable[[Shared], tuple[Shared, Shared]]
 """From hubs to the values of the predictor at a rest of zero, and its slopes."""
 
@@ -90,7 +92,8 @@ class LatentGaussian(AbstractLayer):
         $\frac12 \log \det P - \frac12 h^\top P^{-1} h
         + \frac12 m^\top D m - b^\top m$, with $h = q + A^\top (b - D m)$.
         """
-        rows = [c[begin : begin + CHUNK] for begin in range(0, max(len(c), 1), CHUNK)]
+        begins = range(0, max(len(c), 1), PARTS_CHUNK)
+        rows = [c[begin : begin + PARTS_CHUNK] for begin in begins]
         return np.concatenate([self._rest_energies(some) for some in rows])
 
     def rest_slopes(self, c: np.ndarray) -> np.ndarray:
@@ -98,9 +101,13 @@ class LatentGaussian(AbstractLayer):
         return self._by_chunk(_rest_slopes, self._with_hubs(c))[:, self.hubs]
 
     @property
+    def dim(self) -> int:
+        return len(self.hubs) + len(self.rest)
+
+    @property
     def linear_part(self) -> np.ndarray:
         """Of the rest given the middle hubs."""
-        matrix = np.eye(len(self.hubs) + len(self.rest))
+        matrix = np.eye(self.dim)
         factor = np.asarray(self.integrated(jnp.asarray(self.middle))[0])
         matrix[np.ix_(self.rest, self.rest)] = np.linalg.inv(factor).T
         return matrix
@@ -112,7 +119,7 @@ class LatentGaussian(AbstractLayer):
     @property
     def cliques(self) -> tuple[np.ndarray, ...]:
         """The hubs alone, and all coordinates."""
-        return self.hubs, np.arange(len(self.hubs) + len(self.rest))
+        return self.hubs, np.arange(self.dim)
 
     def outward(self, x: Vector, parts: Parts | None = None) -> Vector:
         """Outer coordinates of one point, for JAX; `parts` as in `inward`."""
@@ -179,7 +186,7 @@ class LatentGaussian(AbstractLayer):
 
     def _with_hubs(self, c: np.ndarray) -> np.ndarray:
         """Points that have these hubs, and a rest of zero."""
-        points = np.zeros((len(c), len(self.hubs) + len(self.rest)))
+        points = np.zeros((len(c), self.dim))
         points[:, self.hubs] = c
         return points
 
@@ -258,9 +265,9 @@ def affine_at(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Offsets and slopes of the predictor at hubs, one point a row."""
     offsets, slopes = [], []
-    for begin in range(0, len(c), CHUNK):
-        some = c[begin : begin + CHUNK]
-        padded = np.resize(some, (CHUNK, c.shape[1]))
+    for begin in range(0, len(c), PARTS_CHUNK):
+        some = c[begin : begin + PARTS_CHUNK]
+        padded = np.resize(some, (PARTS_CHUNK, c.shape[1]))
         found = _affine_compiled(quantity, hubs, rest, padded)
         offsets.append(np.array(found[0])[: len(some)])
         slopes.append(np.array(found[1])[: len(some)])

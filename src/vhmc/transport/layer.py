@@ -69,6 +69,11 @@ class AbstractLayer(eqx.Module):
         return PulledBack(x, inner, self.log_det(x))
 
     @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.linear_part)
+
+    @property
     @abc.abstractmethod
     def linear_part(self) -> np.ndarray:
         """Square matrix that stands for the layer where its curvature is left out."""

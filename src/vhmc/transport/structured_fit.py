@@ -8,17 +8,17 @@ import numpy as np
 
 from vhmc.transport.conditional import AbstractConditional
 from vhmc.transport.conditional_fit import ConditionalFit, Scores
-from vhmc.transport.explicit_energy import explicit_energy
+from vhmc.transport.explicit_energy import ExplicitEnergy, explicit_energy
 from vhmc.transport.graph import Graph
 from vhmc.transport.hub_copula import fit_hub_copula
 from vhmc.transport.hub_dictionary import MAX_HUBS, Choice
 from vhmc.transport.hub_fit import HubEnergy, marginal_data
+from vhmc.transport.hub_functions import Atom
 from vhmc.transport.hub_grid import fit_hub_map
 from vhmc.transport.joint import Joint
 from vhmc.transport.latent_gaussian import LatentGaussian
 from vhmc.transport.latent_gaussian_fit import LatentGaussianFit
 from vhmc.transport.map_fit import EvaluatedPoints, typical_error, typicality
-from vhmc.transport.marginal import AbstractMarginal
 from vhmc.transport.transport_map import TransportMap
 
 NUM_PASSES = 2
@@ -67,15 +67,16 @@ def fit_structured(
     weights: of the points in the first pass.
     choice: of hubs and functions, if it is known: then one pass will do.
     """
+    marginal: tuple[Atom, ...] = () if choice is None else choice.marginal
     for _ in range(NUM_PASSES if choice is None else 1):
         scores = Scores(points.theta, points.grad, weights)
         layer, found = _conditional(rng, scores, graph, choice)
-        transport = with_hub_map(rng, layer, scores, points.energy)
+        transport, marginal = with_hub_map(rng, layer, scores, points.energy, marginal)
         # A bad map finds few points typical, and one fitted to these would be worse.
         new = typicality(transport, points)
         if _effective_size(new) > LEAST_KEPT * _effective_size(weights):
             weights = new
-    return Structured(transport, found)
+    return Structured(transport, found._replace(marginal=marginal))
 
 
 def _conditional(
@@ -144,23 +145,29 @@ def with_hub_map(
     conditional: AbstractConditional | LatentGaussian,
     scores: Scores,
     energy: np.ndarray,
-) -> TransportMap:
-    """The map of a conditional layer, and of the hubs' marginal if there are any."""
+    known: tuple[Atom, ...] = (),
+) -> tuple[TransportMap, tuple[Atom, ...]]:
+    """The map of a conditional layer, and of the hubs' marginal if there are any.
+
+    known: functions of the marginal energy in closed form, if they are known.
+
+    Returns the map, and these functions, which are none without a closed form.
+    """
     if not len(conditional.hubs):
-        return TransportMap((conditional,))
+        return TransportMap((conditional,)), ()
     level, slopes = marginal_data(conditional, scores, energy)
-    marginal: AbstractMarginal | None = None
+    marginal: ExplicitEnergy | None = None
     if isinstance(conditional, Joint | LatentGaussian):
-        marginal = explicit_energy(rng, conditional, scores, level, slopes)
+        marginal = explicit_energy(rng, conditional, scores, level, slopes, known)
     if len(conditional.hubs) > MAX_HUBS:
         if marginal is None:
             raise ValueError("so many hubs need a marginal energy in closed form")
         hubs = fit_hub_copula(rng, marginal, conditional.hubs, scores.theta.shape[1])
-        return TransportMap((conditional, hubs))
-    if marginal is None:
-        marginal = HubEnergy(rng, conditional.hubs, scores, level, slopes)
-    hubs = fit_hub_map(marginal, conditional.hubs, scores.theta.shape[1])
-    return TransportMap((conditional, hubs))
+        return TransportMap((conditional, hubs)), tuple(marginal.functions)
+    functions = () if marginal is None else tuple(marginal.functions)
+    density = marginal or HubEnergy(rng, conditional.hubs, scores, level, slopes)
+    hubs = fit_hub_map(density, conditional.hubs, scores.theta.shape[1])
+    return TransportMap((conditional, hubs)), functions
 
 
 def is_sane(

@@ -20,7 +20,7 @@ class TransportMap(eqx.Module):
     @property
     def dim(self) -> int:
         """Number of coordinates."""
-        return len(self.layers[0].linear_part)
+        return self.layers[0].dim
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """Points of the unconstrained space, one a row."""
