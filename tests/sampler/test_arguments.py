@@ -109,8 +109,8 @@ def test_sample_refuses_before_the_first_call(options, tmp_path_factory):
 
 @settings(max_examples=50, deadline=None)
 @given(target=st.one_of(NO_NUMBER, st.none(), st.just(Model())))
-def test_sample_wants_a_target(target):
-    refused(lambda: vhmc.sample(target), (TypeError,))
+def test_sample_wants_a_model(target):
+    refused(lambda: vhmc.sample(target), (TypeError, ValueError))
 
 
 SHAPES = st.dictionaries(

@@ -7,6 +7,7 @@ import numpy as np
 
 from vhmc._arguments import whole
 from vhmc.evaluation.target import Target
+from vhmc.models.model_target import Data, Model, model_target
 from vhmc.numerics.effective_size import worst_ess, worst_rhat
 from vhmc.numerics.stein import stein_errors_of, stein_p_value
 from vhmc.sampler.draws_verdict import DrawsStatistics, judge_draws
@@ -20,20 +21,28 @@ FEWEST_PER_DIM = 5
 """Draws by dimension below which a covariance means little."""
 
 
-def check(target: Target, draws: Any, budget: int = 200, *, seed: int = 0) -> Verdict:
+def check(
+    model: Model,
+    draws: Any,
+    budget: int = 200,
+    *,
+    data: Data = None,
+    seed: int = 0,
+) -> Verdict:
     """Judge draws of a posterior, whoever made them.
 
     At most `budget` draws are evaluated. Stein's identities, which hold for draws of
     the posterior and need no density of the draws, give the errors of means and sds to
     first order, with standard errors. Modes that no draw is near remain unknown.
 
-    target: the model.
+    model, data: as in `sample`.
     draws: a posterior, an object of ArviZ with a group `posterior`, a dict of arrays of
         shape (draw, ...) or (chain, draw, ...) by parameter, or unconstrained points of
         shape (draw, dim) or (chain, draw, dim).
     budget: evaluations, at most.
     seed: of the choice of draws.
     """
+    target = model_target(model, data)
     points = whole("budget", budget, 20 * target.price) // target.price
     chains = unconstrained_chains(target, draws)
     flat = chains.reshape(-1, target.dim)

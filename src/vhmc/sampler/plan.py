@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from vhmc._arguments import shown, whole
-from vhmc.evaluation.target import Target
+from vhmc.models.model_target import Data, Model, model_target
 from vhmc.sampler.correction import CHOICES, budget_share
 
 LEAST_BUDGET = 20
@@ -62,18 +62,21 @@ class Plan(NamedTuple):
         return sum(self[:-1])
 
 
-def plan(target: Target, budget: int = 1000, correction: str = "auto") -> Plan:
+def plan(
+    model: Model = None,
+    budget: int = 1000,
+    correction: str = "auto",
+    *,
+    data: Data = None,
+) -> Plan:
     """Share out a budget of evaluations.
 
+    model: as in `sample`.
     budget: evaluations, at most.
     correction: as in `sample`; only `exact` sets evaluations aside.
+    data: of a Stan program.
     """
-    if not isinstance(target, Target):
-        raise TypeError(
-            "the model must be a target, as from_jax, from_callable, from_numpyro, "
-            "from_pymc, from_stan, from_umbridge and from_rows make one, got "
-            f"{shown(target)}"
-        )
+    target = model_target(model, data)
     if not isinstance(correction, str) or correction not in CHOICES:
         raise ValueError(
             f"correction must be one of {', '.join(CHOICES)}, got {shown(correction)}"

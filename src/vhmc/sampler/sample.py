@@ -7,7 +7,7 @@ from typing import Any
 from vhmc._arguments import path_or_none, whole
 from vhmc.evaluation.centred_evaluator import CentredEvaluator
 from vhmc.evaluation.resume import opened
-from vhmc.evaluation.target import Target
+from vhmc.models.model_target import Data, Model, model_target
 from vhmc.report.watch import watching
 from vhmc.sampler.interrupt import stop_requested
 from vhmc.sampler.model_graph import centring, identified, model_graph
@@ -23,9 +23,10 @@ MAX_FEATURES = 20_000
 
 
 def sample(
-    target: Target,
+    model: Model = None,
     budget: int = 1000,
     *,
+    data: Data = None,
     draws: int = 1000,
     chains: int = 8,
     correction: str = "auto",
@@ -41,9 +42,11 @@ def sample(
     Ctrl-C ends the run after the round under way, with the draws that it can give;
     pressed again it ends at once.
 
-    target: the model.
+    model: a target, a PyMC model, a NumPyro model with its arguments bound, or the path
+        of a Stan program; by default the PyMC model of the surrounding `with` block.
     budget: evaluations of the model, at most: one value, one gradient or both together
         is one. The run stops early once the verdict is good.
+    data: of a Stan program: a dict, or the path of a JSON file.
     draws: draws of every chain; the exact correction returns as many as the budget
         allows.
     chains: chains on the surrogate, run in one batch.
@@ -69,6 +72,7 @@ def sample(
     progress: whether to show how far it is: a bar in a terminal or a notebook, else
         lines. The logger `vhmc` gets the messages in any case.
     """
+    target = model_target(model, data)
     plan(target, budget, correction)
     budget = int(budget)
     settings = Settings(
