@@ -56,6 +56,15 @@ def test_data_may_be_a_file(target, tmp_path):
     assert again.evaluate(thetas).energy == target.evaluate(thetas).energy
 
 
+def test_the_pointwise_log_likelihood_may_have_any_name(target):
+    by_name = vhmc.from_stan(REGRESSION, DATA, log_likelihood="fitted")
+    thetas = np.ones((1, 2, 3))
+    (terms,) = by_name.parameters.log_likelihood(thetas).values()
+    np.testing.assert_array_equal(terms, target.parameters.expand(thetas)["fitted"])
+    with pytest.raises(ValueError, match="no quantity pointwise, only beta, sigma"):
+        vhmc.from_stan(REGRESSION, DATA, log_likelihood="pointwise")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -22,6 +22,7 @@ def from_stan(
     data: dict[str, Any] | str | Path | None = None,
     *,
     init: dict[str, Any] | None = None,
+    log_likelihood: str = LOG_LIKELIHOOD,
     parallel: Any = None,
     timeout: float | None = None,
 ) -> Target:
@@ -29,12 +30,13 @@ def from_stan(
 
     The program is compiled once, by BridgeStan if it is installed with its sources,
     else with httpstan's wheel; `target.route` says which. Draws have the parameters,
-    transformed parameters and generated quantities. The pointwise log likelihood for
-    ArviZ is the generated quantity `log_lik`, if there is one.
+    transformed parameters and generated quantities.
 
     code_or_file: a program, or the path of one that ends in `.stan`.
     data: a dict of numbers and arrays, or the path of a JSON file.
     init: initial values of the parameters; by default zero on the unconstrained space.
+    log_likelihood: generated quantity that is the pointwise log likelihood, as ArviZ's
+        `loo` and `compare` need it, if there is one.
     parallel: as in `from_callable`; threads suffice, as Stan runs without the GIL.
     timeout: as in `from_callable`.
     """
@@ -49,17 +51,28 @@ def from_stan(
         raise ValueError("the Stan program has no parameters")
     start = np.zeros(model.dim) if init is None else model.unconstrain(to_json(init))
     caller = Caller(model.value_and_grad, parallel=parallel, timeout=timeout)
-    space = StanSpace(model, start)
+    space = StanSpace(model, start, log_likelihood)
     return HostTarget(caller, space, route, is_serial=caller.is_serial)
 
 
 class StanSpace(Space):
     """Parameters of a program, with Stan's transforms to their supports."""
 
-    def __init__(self, model: HttpstanModel | BridgeStanModel, start: np.ndarray):
+    def __init__(
+        self,
+        model: HttpstanModel | BridgeStanModel,
+        start: np.ndarray,
+        log_likelihood: str = LOG_LIKELIHOOD,
+    ):
         self._model, self.start = model, start
         self.shapes = model.layout(False)
         self._all_shapes = model.layout(True)
+        self._log_likelihood = log_likelihood
+        if log_likelihood not in (*self._all_shapes, LOG_LIKELIHOOD):
+            raise ValueError(
+                f"the Stan program has no quantity {log_likelihood}, only "
+                f"{', '.join(self._all_shapes)}"
+            )
         self.names = list(self.shapes)
         owners = [name.split(".")[0] for name in model.unconstrained_names()]
         self.unconstrained_sizes = [owners.count(name) for name in self.names]
@@ -78,9 +91,8 @@ class StanSpace(Space):
         return self._write(thetas, True)
 
     def log_likelihood(self, thetas: np.ndarray) -> dict[str, np.ndarray]:
-        if LOG_LIKELIHOOD not in self._all_shapes:
-            return {}
-        return {LOG_LIKELIHOOD: self.expand(thetas)[LOG_LIKELIHOOD]}
+        name = self._log_likelihood
+        return {name: self.expand(thetas)[name]} if name in self._all_shapes else {}
 
     def flatten(self, init: Any) -> np.ndarray:
         return self._model.unconstrain(to_json(init))
