@@ -85,6 +85,16 @@ def test_a_funnel_is_named_as_the_cause():
     assert verdict.reasons[1] == other.sentence
 
 
+def test_a_long_tail_is_no_matter_of_the_fit():
+    spread = Spread("tau", ("b[0]", "b[1]"), 7.0)
+    known = Circumstances(1000, "tau", spread, "tau")
+    (reason,) = of(known=known, error_bound=0.45).reasons
+    assert reason.startswith("the tail of tau is long, and few draws are in it (")
+    assert reason.endswith("quantiles of tau, or ask for more draws")
+    worse = of(known=known, error_bound=0.45, score_error=1.0).reasons[0]
+    assert worse.startswith(str(spread))
+
+
 def log_of(energy, theta):
     """Points with gradients of an energy."""
     known, words = np.ones(len(theta), dtype=bool), np.array(["training"] * len(theta))

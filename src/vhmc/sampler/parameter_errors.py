@@ -110,8 +110,7 @@ def parameter_errors(
     concerns: those of the verdict.
     """
     of_means, of_sds = error_sources(check, space, ess, is_corrected)
-    shapes = space.shapes
-    names = [label for name in shapes for label in space.labels(name, shapes[name])]
+    names = _names(space)
     mean_bounds, sd_bounds = bounds(of_means, OF_MEANS), bounds(of_sds, OF_SDS)
     least = max((RANKS.index(one.status) for one in concerns), default=0)
     return tuple(
@@ -125,6 +124,25 @@ def parameter_errors(
         )
         for i in range(len(names))
     )
+
+
+def long_tail(check: Check, space: Space, ess: float) -> str:
+    """The number with the largest bound, if that is the chance of its draws' tail.
+
+    The sd of a quantity with a long tail rests on a few draws; more of them cost no
+    evaluation. Empty if something else makes the largest bound.
+    """
+    of_means, of_sds = error_sources(check, space, ess)
+    of_mean, of_sd = bounds(of_means, OF_MEANS), bounds(of_sds, OF_SDS)
+    worst = int(np.argmax(np.maximum(of_mean, of_sd)))
+    by_chance = np.sqrt(OF_SDS[Sources._fields.index("chance")]) * of_sds.chance[worst]
+    is_chance = of_sd[worst] > of_mean[worst] and 2 * by_chance**2 > of_sd[worst] ** 2
+    return _names(space)[worst] if is_chance else ""
+
+
+def _names(space: Space) -> list[str]:
+    shapes = space.shapes
+    return [label for name in shapes for label in space.labels(name, shapes[name])]
 
 
 def _status(bound: float, least: int) -> str:

@@ -29,6 +29,9 @@ MORE = {"caution": 2.0, "bad": 4.0}
 benchmark with caution at 300 evaluations ten were good at 600, the last at 1,200."""
 
 
+MORE_DRAWS = "ask for more draws"
+
+
 class Concern(NamedTuple):
     """A doubt that is not among the statistics.
 
@@ -65,11 +68,13 @@ class Circumstances(NamedTuple):
     budget: of the run; None if not known.
     worst: the parameter with the largest score errors.
     spread: parameters whose spread changes with another one.
+    long_tail: the number that is known least, if that is so for the tail of its draws.
     """
 
     budget: int | None = None
     worst: str = ""
     spread: Spread | None = None
+    long_tail: str = ""
 
 
 class _Group(NamedTuple):
@@ -126,7 +131,15 @@ def _place(one: Concern | _Group, known: Circumstances) -> tuple[int, int, int]:
 
 
 def _is_funnel(one: Concern | _Group, known: Circumstances) -> bool:
-    return one.cause == FIT and known.spread is not None
+    is_fit = one.cause == FIT and not _is_tail(one, known)
+    return is_fit and known.spread is not None
+
+
+def _is_tail(one: Concern | _Group, known: Circumstances) -> bool:
+    """Whether the surrogate fits, and a number has a tail that few draws reach."""
+    if isinstance(one, Concern) or not known.long_tail:
+        return False
+    return {symptom.name for symptom in one.symptoms} == {"error_bound"}
 
 
 def _is_short(group: _Group) -> bool:
@@ -135,6 +148,8 @@ def _is_short(group: _Group) -> bool:
 
 
 def _lead(group: _Group, known: Circumstances) -> str:
+    if _is_tail(group, known):
+        return f"the tail of {known.long_tail} is long, and few draws are in it"
     return str(known.spread) if _is_funnel(group, known) else LEADS[group.cause]
 
 
@@ -144,14 +159,16 @@ def _numbers(group: _Group, known: Circumstances) -> str:
     if len(group.symptoms) > MOST_SYMPTOMS:
         said.append(f"and {len(group.symptoms) - MOST_SYMPTOMS} more")
     numbers = ", ".join(said)
-    if group.cause == FIT and known.worst:
+    if group.cause == FIT and known.worst and not _is_tail(group, known):
         numbers += f"; largest score errors: {known.worst}"
     return numbers
 
 
 def _factor(group: _Group, known: Circumstances) -> float:
     """By which the budget is to be raised; one if that is not what helps."""
-    if group.cause == FAILED or _is_funnel(group, known) or _is_short(group):
+    if group.cause == FAILED or _is_short(group):
+        return 1.0
+    if _is_funnel(group, known) or _is_tail(group, known):
         return 1.0
     if group.cause in (FEW, EXACT):
         return max(one.lacking for one in group.symptoms)
@@ -166,8 +183,10 @@ def _ways(group: _Group, known: Circumstances) -> list[str]:
         return []
     if known.spread is not None and _is_funnel(group, known):
         return [known.spread.advice]
+    if _is_tail(group, known):
+        return [f"report the median and quantiles of {known.long_tail}", MORE_DRAWS]
     if _is_short(group):
-        return ["ask for more draws"]
+        return [MORE_DRAWS]
     is_curable = group.status == "caution" and group.cause != MIXING
     return ["ask for correction='exact'" if is_curable else "reparameterise"]
 

@@ -10,7 +10,7 @@ from vhmc.sampler.correction import NONE, Corrected
 from vhmc.sampler.evidence import Evidence, log_evidence
 from vhmc.sampler.model_graph import labels_of
 from vhmc.sampler.modes.record import modes_of
-from vhmc.sampler.parameter_errors import parameter_errors
+from vhmc.sampler.parameter_errors import long_tail, parameter_errors
 from vhmc.sampler.posterior import Posterior
 from vhmc.sampler.reasons import Circumstances
 from vhmc.sampler.spread import changing_spread
@@ -43,20 +43,23 @@ def result(
         energies = surrogate.energies(outer)
     outer_check = None if check is None else check.outside(evaluator.layer)
     uncorrected = evaluator.outward(attempt.theta)
+    space = evaluator.target.parameters
     if outer_check is not None:
         ess, is_corrected = attempt.drawn.ess, correction != NONE
         if verdict.exact_statistics is not None:
             ess = verdict.exact_statistics.exact_ess
         elif is_corrected:
             ess = min(ess, outer_check.effective_size)
-        space, concerns = evaluator.target.parameters, verdict.concerns
+        concerns = verdict.concerns
         found = parameter_errors(outer_check, space, ess, is_corrected, concerns)
         verdict = verdict._replace(parameters=found)
     if verdict.status != "good":
-        labels = labels_of(evaluator.target.parameters)
+        labels = labels_of(space)
         worst = "" if verdict.statistics is None else verdict.statistics.worst_parameter
         spread = changing_spread(evaluator.evaluation_log, labels)
-        verdict = verdict.explained(Circumstances(evaluator.budget, worst, spread))
+        tail = "" if outer_check is None else long_tail(outer_check, space, ess)
+        known = Circumstances(evaluator.budget, worst, spread, tail)
+        verdict = verdict.explained(known)
     return Posterior(
         parameters=evaluator.target.parameters,
         unconstrained=outer.reshape(theta.shape),
