@@ -59,6 +59,24 @@ def test_a_map_that_fits_is_not_astray():
     assert not is_astray(log, UNIT, ends(0.0))
 
 
+def test_the_centre_of_a_right_map_is_no_lower_point_elsewhere():
+    """In 60 dimensions all draws are some 20 nats above it or more."""
+    dim = 60
+    density = Density(lambda t: -0.5 * jnp.sum(t**2))
+    unit = TransportMap((Affine(np.zeros(dim), np.eye(dim)),))
+    density(np.random.default_rng(0).standard_normal((48, dim)), "warm-up")
+    no_ends = Modes(*np.zeros((3, 0, dim)), np.zeros(0, dtype=bool), True, ())
+    no_ends = no_ends._replace(energies=np.zeros(0))
+    density(np.zeros((1, dim)), "look")
+    assert not is_astray(density.log, unit, no_ends)
+    # Twice as wide: its centre is where the density's is, but far too low for it.
+    wide = TransportMap((Affine(np.zeros(dim), 2 * np.eye(dim)),))
+    other = Density(lambda t: -0.5 * jnp.sum(t**2) + 60 * (jnp.sum(t**2) < 1))
+    other(2 * np.random.default_rng(0).standard_normal((48, dim)), "warm-up")
+    other(np.zeros((1, dim)), "look")
+    assert is_astray(other.log, wide, no_ends)
+
+
 def test_a_map_whose_weights_spread_by_thousands_of_nats_is_astray():
     assert is_astray(warmed(normal(scale=0.01)).log, UNIT, ends(0.0))
     # Badly scaled is not hopeless: warm-up and training see to that.

@@ -5,8 +5,9 @@ import numpy as np
 
 from tests.densities import Density
 from vhmc.sampler.locate import Located, Modes, locate
-from vhmc.sampler.warm_up import warm_up
+from vhmc.sampler.warm_up import _is_wide, log_weights, warm_up
 from vhmc.transport.affine import Affine
+from vhmc.transport.transport_map import TransportMap
 
 ONE_MODE = Modes(
     np.zeros((1, 8)), np.zeros(1), np.zeros((1, 8)), np.ones(1, dtype=bool), True
@@ -50,3 +51,23 @@ def test_a_neck_without_a_mode_is_left_for_a_point_on_the_way():
     layer = warm_up(rng, density, located, 150, 16)
     assert abs(layer.mean[0]) < 6
     assert density.counts["screening"] + density.counts["warm-up"] <= 150
+
+
+def test_a_map_that_is_too_narrow_along_a_scale_is_not_kept():
+    """Its log weights hardly vary: given the scale the effects are normal."""
+    rng = np.random.default_rng(0)
+
+    def funnel(t):
+        effects = t[:20] / jnp.exp(t[20])
+        return -0.5 * jnp.sum(effects**2) - 20 * t[20] - 0.5 * t[20] ** 2
+
+    def normal(t):
+        return -0.5 * jnp.sum(t**2)
+
+    for log_density, width, is_wide in ((funnel, 0.02, False), (normal, 1.0, True)):
+        factor = np.diag(np.append(np.ones(20), width))
+        transport = TransportMap((Affine(np.zeros(21), factor),))
+        theta = transport.forward(rng.standard_normal((400, 21)))
+        answer = Density(log_density)(theta, "warm-up")
+        assert np.std(log_weights(transport, theta, answer.energy)) < 1.0
+        assert _is_wide(transport, theta, answer.grad) == is_wide

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from jax.scipy.special import logsumexp
 
+import vhmc
+from vhmc.sampler.model_graph import model_graph
 from vhmc.structure.separated import separated
 
 PEOPLE, ITEMS = 7, 6
@@ -77,3 +79,22 @@ def test_terms_of_the_energy_are_no_quantity():
 
     found = separated(terms_last, DIM)
     assert found is None or found.size != PEOPLE * ITEMS
+
+
+@pytest.mark.parametrize("is_crossed", [True, False])
+def test_it_is_used_where_effects_are_crossed(is_crossed):
+    """Nested ones are mapped along the graph."""
+    row, column = (part.ravel() for part in np.indices((15, 15)))
+    column = column if is_crossed else np.zeros_like(row)
+    y = np.arange(225) % 2
+
+    def log_density(p):
+        eta = p["a"][row] + p["b"][column]
+        likelihood = jnp.sum(y * eta - jnp.logaddexp(0.0, eta))
+        prior = -0.5 * jnp.sum((p["a"] / p["scale"]) ** 2) - 15 * jnp.log(p["scale"])
+        return likelihood + prior - 0.5 * jnp.sum(p["b"] ** 2) - 0.5 * p["scale"] ** 2
+
+    init = {"a": np.zeros(15), "b": np.zeros(15), "scale": 1.0}
+    target = vhmc.from_jax(log_density, init, {"scale": vhmc.positive})
+    found = model_graph(target, True, centre=True)
+    assert (found.separated is not None) == is_crossed

@@ -111,7 +111,7 @@ def _with_predictor(
         return structure
     others = _other_hubs(graph, target.parameters)
     if graph.is_sparse and not others:
-        return structure
+        return _with_separated(structure, graph, energy)
     found = predictor(energy, target.start)
     if found is None or not set(structure.hubs) <= set(found.hubs):
         return _with_separated(structure, graph, energy)
@@ -121,12 +121,12 @@ def _with_predictor(
 
 
 def _with_separated(structure: Structure, graph: Graph, energy: Potential) -> Structure:
-    """The structure with the quantity that the data see, where rows are long.
+    """The structure with the quantity that the data see, where effects are crossed.
 
-    Along a sparse graph a map needs no more, and a full one has next to none of them.
-    What the priors link must be effects with scales.
+    Nested ones need no more than a map along the graph, and a full graph has next to
+    none of them. What the priors link must be effects with scales.
     """
-    if graph.is_sparse or not graph.has_gaps or structure.hubs:
+    if not graph.is_crossed or structure.hubs:
         return structure
     found = separated(energy, structure.dim)
     if found is None or groups_of(found, structure.dim, graph.links) is None:

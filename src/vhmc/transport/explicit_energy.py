@@ -167,7 +167,7 @@ def _as_before(
         return None
     columns = np.stack([_derivative(atom, c) for atom in known], axis=1)
     weights, error = _robust_fit(columns, slope, weight)
-    is_exact = _quantile(np.abs(error), weight, SHARE) < exact / 10
+    is_exact = _quantile(np.abs(error), weight, SHARE) < exact / 100
     return (known, list(weights), error) if is_exact else None
 
 

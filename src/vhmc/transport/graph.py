@@ -18,6 +18,8 @@ SCALE_DEGREE = 0.05
 """Least degree of a scale, over the number of parameters."""
 SPARSE = 0.9
 """Share of all pairs below which a graph is sparse."""
+FEW = 12
+"""Neighbours of most parameters beyond which effects are crossed."""
 MAX_DEGREE = 24
 """Of most parameters: rows with more unknowns need more points than there are."""
 MAX_WIDE_DEGREE = 64
@@ -91,6 +93,11 @@ class Graph(NamedTuple):
         """Whether given the scales most parameters interact with few others."""
         degree = np.diff(self._inner.indptr)
         return self.has_gaps and bool(np.median(degree) <= MAX_DEGREE)
+
+    @property
+    def is_crossed(self) -> bool:
+        """Whether given the scales most parameters interact with many others."""
+        return self.has_gaps and bool(np.median(np.diff(self._inner.indptr)) > FEW)
 
     @property
     def _inner(self) -> scipy.sparse.csr_matrix:
