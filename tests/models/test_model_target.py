@@ -66,9 +66,9 @@ def test_the_models_of_all_front_ends_are_sampled():
     expected = X @ Y / (1 + X @ X)
     sd = (1 + X @ X) ** -0.5
     with in_pymc():
-        runs = [vhmc.sample(budget=400, progress=False)]
+        runs = [vhmc.sample(budget=500, progress=False)]
     runs += [
-        vhmc.sample(model, 400, progress=False)
+        vhmc.sample(model, 500, progress=False)
         for model in (in_pymc(), functools.partial(regression, X, y=Y))
     ]
     for run in runs:

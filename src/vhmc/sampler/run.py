@@ -19,7 +19,7 @@ from vhmc.sampler.ending import Ending, moment
 from vhmc.sampler.first_map import Finder, no_modes
 from vhmc.sampler.known_graph import KnownGraph
 from vhmc.sampler.model_graph import behind, labels_of
-from vhmc.sampler.modes.ensemble import TO_JUDGE, Ensemble, Setting
+from vhmc.sampler.modes.ensemble import Ensemble, Setting
 from vhmc.sampler.modes.surroundings import Surroundings
 from vhmc.sampler.plan import Plan, Settings, plan
 from vhmc.sampler.posterior import Posterior
@@ -290,7 +290,7 @@ class Run:
         self._clock.lap("drawing")
         plan = self._plan
         spare = plan.correction + self._inspection.reserve
-        number = min(max(plan.check, TO_JUDGE), self._evaluator.left - spare)
+        number = min(plan.check, self._evaluator.left - spare)
         least = FEWEST_TO_CHECK if len(drawn) == 1 else FEWEST_OF_EACH
         if number // len(drawn) < least:
             verdict = unchecked("no evaluation was left to check the draws")

@@ -16,7 +16,7 @@ from vhmc.sampler.modes.mixing import weighed
 from vhmc.sampler.modes.part import Part, Partition
 from vhmc.sampler.plan import Plan, Settings
 from vhmc.sampler.rounds import RoundReport, Rounds
-from vhmc.sampler.verdict import FEWEST_CHECKS, unchecked
+from vhmc.sampler.verdict import unchecked
 from vhmc.surrogate.mixture import Mixture
 from vhmc.surrogate.surrogate import Surrogate
 from vhmc.surrogate.trainer import Trainer, default_num_features
@@ -27,8 +27,6 @@ HALF = 0.5
 """Share of the rounds after which one looks around a posterior that is not easy."""
 TEMPERED = 4
 """One in so many of the checked draws is one of the tempered surrogate."""
-TO_JUDGE = FEWEST_CHECKS * TEMPERED // (TEMPERED - 1) + 1
-"""Evaluations that a verdict needs, where training has left so many."""
 
 
 class Setting(NamedTuple):
